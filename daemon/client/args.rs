@@ -137,6 +137,11 @@ pub enum Command {
     },
     /// Look for problems, and say how to mend each and who ends programs when memory runs out
     Doctor(JsonForm),
+    /// Write a report about this machine that can be sent to others: versions, kernel options, figures, results of `doctor`
+    Report {
+        /// New file, or - for standard output; zramd-report.json if none is named
+        file: Option<PathBuf>,
+    },
     /// Look for mistakes in the configuration, or in these files; what is otherwise ignored is one too
     Check {
         /// Files to check instead of the configuration

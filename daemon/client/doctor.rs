@@ -34,7 +34,7 @@ use logic::oom::{Killers, SHOW};
 use logic::overlay;
 use logic::proc::{SwapLine, kernel_version};
 use logic::request::Choice;
-use logic::sample::{DeviceView, SCHEMA_VERSION};
+use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 use logic::view::section_of;
 
 /// Time limit for systemctl, longer than that of its calls on the bus (25 s).
@@ -78,7 +78,7 @@ pub struct Systemd {
 }
 
 /// The output of `systemctl`, if it succeeds.
-fn systemctl(words: &[&str]) -> Option<String> {
+pub(super) fn systemctl(words: &[&str]) -> Option<String> {
     let mut command = Command::new("systemctl");
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let output = process::output(&mut command, "systemctl", SYSTEMCTL_LIMIT, |_| {}).ok()?;
@@ -87,6 +87,31 @@ fn systemctl(words: &[&str]) -> Option<String> {
 
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
+    let Examined { loaded, found, has_systemd, .. } = examine(cli)?;
+    let oom_killers = has_systemd.then(|| systemctl(&SHOW)).flatten().map(|text| Killers::parse(&text));
+    let document = Document { schema_version: SCHEMA_VERSION, problems: &found, oom_killers };
+    out::result(json, &document, || render(&document, &loaded, Style::stdout(cli.color)))?;
+    Ok(match found.first().map(|finding| finding.level) {
+        None | Some(Level::Note) => ExitStatus::Success,
+        Some(Level::Warning) => ExitStatus::Inactive,
+        Some(Level::Error) => ExitStatus::Failure,
+    })
+}
+
+/// The machine and all findings.
+pub(super) struct Examined {
+    /// The machine.
+    pub snapshot: Snapshot,
+    /// The configuration.
+    pub loaded: Loaded,
+    /// All findings, worst first.
+    pub found: Vec<Finding>,
+    /// Whether systemd runs.
+    pub has_systemd: bool,
+}
+
+/// Looks for all findings.
+pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     let file = read::used_file(cli);
     let (snapshot, loaded) = read::snapshot(file.as_ref())?;
     let mut standing = look();
@@ -116,14 +141,7 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     }
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
-    let oom_killers = standing.systemd.and_then(|_| systemctl(&SHOW)).map(|text| Killers::parse(&text));
-    let document = Document { schema_version: SCHEMA_VERSION, problems: &found, oom_killers };
-    out::result(json, &document, || render(&document, &loaded, Style::stdout(cli.color)))?;
-    Ok(match found.first().map(|finding| finding.level) {
-        None | Some(Level::Note) => ExitStatus::Success,
-        Some(Level::Warning) => ExitStatus::Inactive,
-        Some(Level::Error) => ExitStatus::Failure,
-    })
+    Ok(Examined { snapshot, loaded, found, has_systemd: standing.systemd.is_some() })
 }
 
 /// The changes that a reload would make, if they can be determined.

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use super::{doctor, fixture, plan, stats};
+use super::{doctor, fixture, plan, report, stats};
 use logic::plan::report::PlanReport;
 use logic::sample::Snapshot;
 
@@ -14,11 +14,12 @@ fn schema() -> Value {
     generator.subschema_for::<Snapshot>();
     generator.subschema_for::<plan::Document<'_>>();
     generator.subschema_for::<doctor::Document<'_>>();
+    generator.subschema_for::<report::Document>();
     generator.subschema_for::<stats::Document<'_>>();
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "https://zramd.invalid/zramdctl.schema.json",
-        "title": "JSON of zramdctl check, doctor, plan, stats and status: one definition for each command",
+        "title": "JSON of zramdctl check, doctor, plan, report, stats and status: one definition for each command",
         "definitions": generator.take_definitions(true),
     })
 }

@@ -33,6 +33,7 @@ mod plan;
 pub mod problems;
 pub(crate) mod ramdisk;
 pub mod read;
+pub mod report;
 pub(crate) mod run;
 pub mod select;
 pub mod show;

@@ -8,7 +8,7 @@ use super::args::{Bench, Cli, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::{
     act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, lasting, list,
-    maintain, man, out, overrides, plan, ramdisk, read, show, stats, status, top,
+    maintain, man, out, overrides, plan, ramdisk, read, report, show, stats, status, top,
 };
 use engine::{Error, ErrorKind};
 use logic::exit::ExitStatus;
@@ -59,6 +59,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Stats { http: true, .. } => endpoint::run(|| stats::text(cli)),
         Command::Stats { names, format, http: false } => stats::run(cli, &names, format),
         Command::Doctor(form) => doctor::run(cli, form.json),
+        Command::Report { file } => report::run(cli, file.as_deref()),
         Command::Check { files, form } => config::check(cli, &files, form.json),
         Command::CatConfig => config::cat(cli),
         Command::Bench { command: Bench::Run(words) } => benchmark::run(&words, ask),

@@ -145,9 +145,14 @@ fn what_zramdctl_prints_as_json_is_as_its_schema_says() {
         ("plan", &config),
         ("status", &config),
         ("doctor", &mistakes),
+        ("report", &config),
         ("stats", &config),
     ] {
-        let form = if name == "stats" { "--format=json" } else { "--json" };
+        let form = match name {
+            "report" => "-",
+            "stats" => "--format=json",
+            _ => "--json",
+        };
         let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
         let printed = command.arg("--config").arg(file).args([name, form]).output().unwrap();
         let printed = texts(&printed).0;
