@@ -12,7 +12,6 @@ use logic::ramdisk::choose::{self, Experience, Kept, Limits};
 use logic::ramdisk::manifest::{Consistency, FORMAT, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
-use zstd::zstd_safe::CParameter;
 
 use super::archive::check;
 use super::export::verify;
@@ -483,8 +482,7 @@ fn compress(
     let threads = u32::try_from(cpus.min(4)).unwrap_or(1);
     let mut encoder = zstd::Encoder::new(pipe, LEVEL).map_err(fail)?;
     encoder.include_checksum(true).map_err(fail)?;
-    // Not `multithread`, which Debian's crate does not have.
-    encoder.set_parameter(CParameter::NbWorkers(if threads > 1 { threads } else { 0 })).map_err(fail)?;
+    encoder.multithread(if threads > 1 { threads } else { 0 }).map_err(fail)?;
     let packed = pack(calls, source.fd(), &source.tree, disk.keep.mode, &mut encoder, doing, &mut *watcher)?;
     // Check the tree for changes while the end of the archive is compressed and written.
     let bytes = packed.contents.bytes;
