@@ -1,6 +1,6 @@
 //! Calls to the daemon over the system bus, with errors as messages and exit statuses.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -8,6 +8,7 @@ use zbus::proxy::{CacheProperties, MethodFlags};
 use zbus::wire::DynamicDeserialize;
 use zbus::{Connection, DynamicType, OwnedVariant, Proxy};
 
+use host::linux::unit_files;
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
 use logic::sample::DiskView;
@@ -17,14 +18,21 @@ use service::{NAME, ROOT, timer};
 /// Time limit for optional answers of the daemon.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Remedy when the daemon is not running.
-const NOT_RUNNING: &str =
-    "zramd.service is not running; start it with `systemctl enable --now zramd.service`";
+/// How to start the daemon with the init system of this machine.
+pub fn how_to_start() -> &'static str {
+    if unit_files::is_booted(Path::new("/")) {
+        "`systemctl enable --now zramd.service`"
+    } else {
+        "this init system (see /usr/share/doc/zramd/other-inits.md)"
+    }
+}
 
 /// An error from the bus as an [`Error`], with a remedy that the daemon does not know.
 pub fn answered(kind: ErrorKind, text: &str) -> Error {
     match kind {
-        ErrorKind::NotRunning => Error::new(kind, NOT_RUNNING),
+        ErrorKind::NotRunning => {
+            Error::new(kind, format!("the daemon is not running; start it with {}", how_to_start()))
+        }
         ErrorKind::Config => Error::new(kind, format!("{text} (`zramdctl check` shows the place)")),
         ErrorKind::LosesContents => Error::new(kind, format!("{text} (--force discards them)")),
         _ => Error::new(kind, text),
@@ -158,7 +166,8 @@ mod tests {
         ];
         for error in errors {
             let error = of_call(zbus::Error::FDO(Box::new(error)));
-            assert_eq!(error, Error::new(ErrorKind::NotRunning, NOT_RUNNING));
+            assert_eq!(error.kind, ErrorKind::NotRunning);
+            assert!(error.message.contains(how_to_start()), "{}", error.message);
         }
         assert_eq!(answered(ErrorKind::Failed, "x"), Error::failed("x"));
     }

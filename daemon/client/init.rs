@@ -57,7 +57,7 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         return start(cli);
     }
     if words.root.is_none() {
-        out::note("Run `systemctl enable --now zramd.service` to use it now and at every boot.");
+        out::note(&format!("Start it with {} to use it now and at every boot.", connect::how_to_start()));
     }
     Ok(ExitStatus::Success)
 }

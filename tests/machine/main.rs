@@ -22,7 +22,6 @@ mod disk_round_trip;
 mod disk_rules;
 mod disk_store;
 mod documents;
-mod init_scripts;
 mod interop_sdbus;
 mod lasting;
 mod odd_bytes;

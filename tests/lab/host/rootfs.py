@@ -16,13 +16,18 @@ PACKAGES = (
 )
 # Not installed: stored in /var/cache/lab for scenarios that compare with them.
 PEERS = ("earlyoom", "systemd-oomd", "systemd-zram-generator")
+# Stored there, too, for scenarios that boot with another init: see guest/inits.sh.
+INITS = (
+    "getty-run", "initscripts", "insserv", "libeinfo1", "librc1t64", "openrc", "runit", "runit-helper", "runit-init", "startpar",
+    "sysuser-helper", "sysv-rc", "sysvinit-core",
+)
 _UNREAD = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*", "/usr/share/info/*")
 
 
 def image() -> Path:
     """The image, from the cache or newly built."""
     customise = LAB / "guest" / "image"
-    inputs = [REVISION, SUITE, SIZE, platform.machine(), *PACKAGES, *PEERS, customise.read_text()]
+    inputs = [REVISION, SUITE, SIZE, platform.machine(), *PACKAGES, *PEERS, *INITS, customise.read_text()]
 
     def build(into: Path) -> None:
         print(f"building the root file system from {SUITE}: a minute, once", flush=True)
@@ -38,6 +43,8 @@ def _build(into: Path, customise: Path) -> None:
     peers.mkdir()
     for peer in PEERS:
         _download_peer(archive, peer, peers)
+    for package in INITS:
+        archive.download(package, peers)
     command.run(
         "build the root file system", "mmdebstrap", "--variant=minbase", "--mode=auto",
         f"--include={','.join(PACKAGES)}", '--aptopt=Apt::Install-Recommends "false"',
