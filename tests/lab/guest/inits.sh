@@ -42,7 +42,7 @@ END
     starts_the_stage
 }
 
-# Two boots. In between, a program writes to the RAM disk when it is told to end, and the store is on a disk of its own.
+# Two boots. In between, a program writes to the RAM disk on SIGTERM, and the store is on a disk of its own.
 first_boot() {
     as_configured 42
     ok 'killed, the daemon is started again' revived
