@@ -15,7 +15,7 @@ PACKAGES = (
     "rpm", "systemd", "systemd-sysv", "udev", "util-linux",
 )
 # Not installed: stored in /var/cache/lab for scenarios that compare with them.
-PEERS = ("earlyoom", "systemd-oomd", "systemd-zram-generator")
+PEERS = ("earlyoom", "prometheus", "prometheus-node-exporter", "promtool", "systemd-oomd", "systemd-zram-generator")
 _UNREAD = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*", "/usr/share/info/*")
 
 
