@@ -1,13 +1,15 @@
-//! The JSON schema of the documents that `zramdctl` prints with `--json`.
+//! The JSON schema of the documents that `zramdctl` prints with `--json`, and of those on the bus.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::{doctor, fixture, plan, report, stats};
+use logic::benchmark::cache::Stored;
+use logic::benchmark::report::Report;
 use logic::plan::report::PlanReport;
 use logic::sample::Snapshot;
 
-/// One definition per command, and those of their parts. The descriptions are those of the types.
+/// One definition per document, and those of their parts. The descriptions are those of the types.
 fn schema() -> Value {
     let mut generator = SchemaSettings::draft07().for_serialize().into_generator();
     generator.subschema_for::<PlanReport<'_>>();
@@ -16,10 +18,11 @@ fn schema() -> Value {
     generator.subschema_for::<doctor::Document<'_>>();
     generator.subschema_for::<report::Document>();
     generator.subschema_for::<stats::Document<'_>>();
+    generator.subschema_for::<Stored<Report>>();
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "https://zramd.invalid/zramdctl.schema.json",
-        "title": "JSON of zramdctl check, doctor, plan, report, stats and status: one definition for each command",
+        "title": "JSON of zramdctl bench run and bench show (bench), check, doctor, plan, report, stats and status, and of Benchmark.Describe (benchmark)",
         "definitions": generator.take_definitions(true),
     })
 }

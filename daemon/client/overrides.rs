@@ -10,7 +10,8 @@ use super::connect::Bus;
 use super::job::Jobs;
 use super::style::Style;
 use super::{act, out, problems, read};
-use engine::Error;
+use engine::{Error, ErrorKind};
+use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
 use logic::overlay::{self, Override, Standing};
 use logic::table;
@@ -90,6 +91,22 @@ pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitSt
     act::together(ends)
 }
 
+/// Refuses a key beside a name: `unset --runtime` removes all overrides of an object.
+pub fn check_names(names: &[String]) -> Result<(), Error> {
+    let Some((name, others)) = names.split_first() else { return Ok(()) };
+    let kind = SectionKind::of(act::bare(name)).unwrap_or(SectionKind::RamDisk);
+    match others.iter().find(|other| kind.key(other).is_some()) {
+        Some(key) => {
+            let message = format!(
+                "`{key}` is a key: --runtime removes all overrides of a device or RAM disk; to change one, run \
+                 `zramdctl set --runtime {name} {key}=VALUE`"
+            );
+            Err(Error::new(ErrorKind::InvalidArgument, message))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Names of all objects with an override.
 pub fn objects(cli: &Cli) -> Result<Vec<String>, Error> {
     let overrides = read::readable_config(read::daemons_file(cli).as_ref())?.merged.overrides;
@@ -103,6 +120,16 @@ mod tests {
     use super::*;
     use crate::fixture;
     use logic::config;
+
+    #[test]
+    fn a_key_is_not_taken_for_a_name() {
+        let check =
+            |names: &[&str]| check_names(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert!(check(&["zram0", "zram1", "logs"]).is_ok() && check(&[]).is_ok());
+        for names in [["/dev/zram0", "swap-priority"], ["logs", "size"]] {
+            assert!(check(&names).unwrap_err().message.contains(names[1]));
+        }
+    }
 
     fn overrides() -> Vec<Override> {
         let run = |name: &str| format!("/run/zramd/zramd.toml.d/zz-runtime-{name}.toml").into();

@@ -90,6 +90,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             }
         },
         Command::Unset(words) => {
+            overrides::check_names(&words.names)?;
             let names = if words.all { overrides::objects(cli)? } else { words.names };
             Ok(connect::run(overrides::unset(cli, &names, words.change)))
         }

@@ -32,6 +32,7 @@ mod maintenance_budget;
 mod maintenance_marks;
 mod maintenance_memory;
 mod monitoring;
+mod nix;
 mod odd_bytes;
 mod packaging;
 mod plan;

@@ -1,52 +1,18 @@
 //! The JSON schema for editors and the example configurations, read by zramd and by an independent validator.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::support::{PYTHON, golden, has_program, repository, skip, texts};
+use crate::support::validator::{definition, validated};
+use crate::support::{golden, repository, texts};
 use logic::config::json_schema::json_schema;
 use logic::config::key::Key;
 use logic::config::schema::{SECTIONS, example_file};
 use logic::config::{Loaded, load};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const SCHEMA: &str = "config/zramd.schema.json";
-
-/// Reads a schema and a list of `[name, TOML or JSON]`, and prints the result for each: `[name, complaint or null]`.
-const VALIDATE: &str = r"
-import json, sys, tomllib
-from jsonschema import Draft7Validator
-schema, texts = json.load(sys.stdin)
-Draft7Validator.check_schema(schema)
-validator = Draft7Validator(schema)
-def complaint(text):
-    document = json.loads(text) if text.startswith('{') else tomllib.loads(text)
-    return next((error.message for error in validator.iter_errors(document)), None)
-json.dump([[name, complaint(text)] for name, text in texts], sys.stdout)
-";
-
-/// What an independent validator says about each document: name and complaint. `None` if there is none here.
-fn validated(schema: &Value, documents: &[(String, String)]) -> Option<Vec<(String, Option<String>)>> {
-    let mut check = Command::new(PYTHON);
-    check.args(["-c", "import jsonschema, tomllib"]).stderr(Stdio::null());
-    if !has_program(PYTHON) || !check.status().unwrap().success() {
-        skip("needs python3 (3.11 or newer) with jsonschema");
-        return None;
-    }
-    let mut child = Command::new(PYTHON)
-        .args(["-c", VALIDATE])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(json!([schema, documents]).to_string().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", texts(&output).1);
-    Some(serde_json::from_slice(&output.stdout).unwrap())
-}
 
 fn examples() -> Vec<(String, String)> {
     let mut paths: Vec<PathBuf> =
@@ -135,8 +101,6 @@ fn a_validator_agrees() {
 
 #[test]
 fn what_zramdctl_prints_as_json_is_as_its_schema_says() {
-    let text = fs::read_to_string(repository("config/zramdctl.schema.json")).unwrap();
-    let all: Value = serde_json::from_str(&text).unwrap();
     let config = repository("config/example.toml");
     let mistakes = repository("tests/golden/diagnostics/five-mistakes.toml");
     for (name, file) in [
@@ -157,10 +121,9 @@ fn what_zramdctl_prints_as_json_is_as_its_schema_says() {
         let printed = command.arg("--config").arg(file).args([name, form]).output().unwrap();
         let printed = texts(&printed).0;
         assert!(printed.starts_with('{'), "{name}: {printed}");
-        let schema = json!({"$ref": format!("#/definitions/{name}"), "definitions": all["definitions"]});
         let wrong = json!({"schema_version": "1"}).to_string();
         let documents = [(name.to_owned(), printed), ("wrong".to_owned(), wrong)];
-        let Some(found) = validated(&schema, &documents) else { return };
+        let Some(found) = validated(&definition(name), &documents) else { return };
         assert_eq!(found[0].1, None, "{name}");
         assert!(found[1].1.is_some(), "{name}: the schema accepts anything");
     }

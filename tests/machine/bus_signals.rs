@@ -4,8 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::support::private_bus::{call, next, run};
 use crate::support::session::Session;
+use crate::support::validator::{definition, validated};
 use crate::support::verdict::Verdict;
-use crate::support::{has_program, skip};
+use crate::support::{bench_run, has_program, skip, texts};
+use serde_json::Value;
 use service::{NAME, ROOT};
 use zbus::{Connection, MessageStream, ObjectPath, OwnedObjectPath, OwnedVariant};
 
@@ -87,6 +89,28 @@ fn a_verdict_is_announced_when_it_is_stored_and_forgotten() {
         until(&mut changes, "Results", Vec::<Row>::is_empty).await;
         assert_eq!(chosen().await, (String::new(), false));
     });
+}
+
+/// The verdict of a real benchmark, as an independent validator reads it.
+#[test]
+fn a_verdict_is_described_as_its_schema_says() {
+    let Some(session) = Session::begin("") else { return };
+    let _verdict = Verdict::none();
+    let run_once = bench_run(&["--json=short"]);
+    assert!(run_once.status.success(), "{run_once:?}");
+    let printed = texts(&run_once).0;
+    let described: String = run(async {
+        let client = session.bus().client().await;
+        call(&client, &format!("{ROOT}/benchmark"), "org.zramd1.Benchmark.Describe", &()).await.unwrap()
+    });
+    for (name, document, field) in [("benchmark", &described, "page_in_ns"), ("bench", &printed, "rounds")] {
+        let mut without: Value = serde_json::from_str(document).unwrap();
+        without.as_object_mut().unwrap().remove(field).unwrap();
+        let documents = [(name.to_owned(), document.clone()), (field.to_owned(), without.to_string())];
+        let Some(found) = validated(&definition(name), &documents) else { return };
+        assert_eq!(found[0].1, None, "{name}: {document}");
+        assert!(found[1].1.as_ref().is_some_and(|complaint| complaint.contains(field)), "{name}: {found:?}");
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub mod private_bus;
 pub mod raw;
 pub mod session;
 pub mod upkeep;
+pub mod validator;
 pub mod verdict;
 
 use std::fmt::Debug;

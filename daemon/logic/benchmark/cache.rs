@@ -17,6 +17,7 @@ pub const POLICY_VERSION: u32 = 3;
 
 /// What a verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkKey"))]
 pub struct Key {
     /// `/proc/sys/kernel/osrelease`. It also determines the version of zstd.
     pub kernel: String,
@@ -82,6 +83,7 @@ fn cpu_model(cpuinfo: &str) -> String {
 
 /// Contents of the file. `R` is the whole report; readers that need only the verdict use [`serde::de::IgnoredAny`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "benchmark"))]
 pub struct Stored<R> {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,

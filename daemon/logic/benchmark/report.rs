@@ -11,6 +11,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 
 /// A whole benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "bench"))]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -45,9 +46,11 @@ pub struct Report {
 
 /// The choice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkVerdict"))]
 pub struct Verdict {
     /// The algorithm.
     #[serde(flatten, with = "apart")]
+    #[cfg_attr(feature = "schema", schemars(with = "apart::Fields"))]
     pub algorithm: Algorithm,
     /// Suggestion for `vm.page-cluster`.
     pub page_cluster: u32,
@@ -59,6 +62,7 @@ pub struct Verdict {
 
 /// The sample.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkData"))]
 pub struct Data {
     /// `swap`, `processes`, `calibrated`, `generator` or `file`.
     pub source: String,
@@ -76,6 +80,7 @@ pub struct Data {
 
 /// The cost of a request by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkBaseline"))]
 pub struct Baseline {
     /// A read, in nanoseconds.
     pub read_ns: f64,
@@ -85,6 +90,7 @@ pub struct Baseline {
 
 /// Measurements of one algorithm in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkTiming"))]
 pub struct Timing {
     /// Mean time of a request, in nanoseconds, including the cost of the request itself.
     pub mean_ns: f64,
@@ -106,9 +112,11 @@ pub struct Timing {
 
 /// Results of one algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkRow"))]
 pub struct Row {
     /// Its name and parameters.
     #[serde(flatten, with = "apart")]
+    #[cfg_attr(feature = "schema", schemars(with = "apart::Fields"))]
     pub algorithm: Algorithm,
     /// Bytes stored per byte of memory that holds them, rounding and fragmentation included.
     pub ratio_total: f64,
@@ -130,9 +138,11 @@ pub struct Row {
 
 /// Reads of 2^n pages with one algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkCluster"))]
 pub struct Cluster {
     /// The algorithm.
     #[serde(flatten, with = "apart")]
+    #[cfg_attr(feature = "schema", schemars(with = "apart::Fields"))]
     pub algorithm: Algorithm,
     /// n, as in `vm.page-cluster`.
     pub page_cluster: u32,

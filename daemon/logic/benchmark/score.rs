@@ -12,6 +12,7 @@ use super::statistics::Estimate;
 
 /// What to optimise for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkProfile"))]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// Least time per page.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A median with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The median.
     pub value: f64,

@@ -71,11 +71,13 @@ pub fn check(section: &str, key: &str) -> Result<(), Error> {
     if keys.contains(&key) {
         return Ok(());
     }
-    let others = match keys {
-        [] => String::new(),
-        keys => format!("; what can be changed here: {}", keys.join(", ")),
+    let message = match keys {
+        [] => format!("no key of [{section}] can be changed here: root changes them with `zramdctl edit`"),
+        keys => format!(
+            "`{key}` of [{section}] cannot be changed here, only {}: root changes others with `zramdctl edit`",
+            keys.join(", ")
+        ),
     };
-    let message = format!("`{key}` of [{section}] is changed by root in files: run `zramdctl edit`{others}");
     Err(Error::new(ErrorKind::Unsafe, message))
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "Select compression algorithm" and "Set compression algorithm
 /// parameters".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Algorithm {
     /// Kernel spelling, for example `lzo-rle`.
@@ -106,9 +107,13 @@ pub mod apart {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    /// The two fields.
     #[derive(Serialize, Deserialize)]
-    struct Fields {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub(crate) struct Fields {
+        /// Kernel spelling.
         algorithm: String,
+        /// Its parameters, for example `level`.
         parameters: BTreeMap<String, String>,
     }
 

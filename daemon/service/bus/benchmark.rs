@@ -205,7 +205,8 @@ impl Benchmark {
         found.map_or_else(|_| Vec::new(), |stored| stored.report.results.into_iter().map(row).collect())
     }
 
-    /// The last verdict with all its figures as JSON, as it is kept; `schema_version` says in which form.
+    /// The last verdict with all its figures as JSON, as it is kept: the definition `benchmark` of
+    /// `/usr/share/zramd/zramdctl.schema.json`. `schema_version` says in which form.
     #[zbus(out_args("json"))]
     async fn describe(&self) -> Result<String> {
         let read = || files::read_optional(Path::new("/"), VERDICT);

@@ -15,7 +15,7 @@ PACKAGES = (
     "rpm", "systemd", "systemd-sysv", "udev", "util-linux",
 )
 # Not installed: stored in /var/cache/lab for scenarios that compare with them.
-PEERS = ("earlyoom", "systemd-oomd", "systemd-zram-generator")
+PEERS = ("earlyoom", "prometheus", "prometheus-node-exporter", "promtool", "systemd-oomd", "systemd-zram-generator")
 # Stored there, too, for scenarios that boot with another init: see guest/inits.sh.
 INITS = (
     "getty-run", "initscripts", "insserv", "libeinfo1", "librc1t64", "openrc", "runit", "runit-helper", "runit-init", "startpar",
