@@ -256,7 +256,7 @@ struct Device {
     /// Secondary algorithms and their priorities.
     recompression_algorithms: Vec<(u32, &'static str)>,
     /// Whether it has a backing device.
-    backing_device: bool,
+    has_backing: bool,
     /// Swap priority, if it is active swap.
     priority: Option<i32>,
     /// Bytes of swap slots in use, if it is active swap.
@@ -566,7 +566,7 @@ fn device(view: &DeviceView) -> Device {
             .iter()
             .map(|(priority, name)| (*priority, known(name, &ALGORITHMS)))
             .collect(),
-        backing_device: !view.backing_device.is_empty(),
+        has_backing: !view.backing_device.is_empty(),
         priority: view.swap.map(|swap| swap.priority),
         swap_used_bytes: view.swap.map(|swap| swap.used_bytes),
         file_system: view.mount.as_ref().map(|mount| known(&mount.fs_type, &FILE_SYSTEMS)),
@@ -707,7 +707,7 @@ mod tests {
                     all.iter().enumerate().for_each(|(at, one)| strings(one, &format!("{path}/{at}"), found));
                 }
                 Value::Object(all) => {
-                    all.iter().for_each(|(key, one)| strings(one, &format!("{path}/{key}"), found))
+                    all.iter().for_each(|(key, one)| strings(one, &format!("{path}/{key}"), found));
                 }
                 _ => {}
             }
