@@ -7,7 +7,7 @@ use super::retry::while_busy;
 use super::self_test;
 use super::undo;
 use host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
-use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm};
+use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm, with_option};
 use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::facts::PathKind;
@@ -139,8 +139,11 @@ pub(super) fn set_algorithm<H: Host>(host: &mut H, number: u32, algorithm: &str)
             return Err(error.into());
         }
         let (offered, _) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
-        let message =
-            format!("zram{number}: this kernel does not offer {algorithm}; it has {}", offered.join(", "));
+        let message = format!(
+            "zram{number}: this kernel does not offer {}; it has {}",
+            with_option(algorithm, false),
+            offered.join(", ")
+        );
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let (_, selected) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
