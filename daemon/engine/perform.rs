@@ -48,7 +48,10 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
             let root = RootSpec { mode: mount.mode, uid: mount.uid, gid: mount.gid };
             Ok(host.set_root(*number, fs_type, &root)?)
         }
-        Step::ReleaseLock { number } => Ok(host.unlock_device(*number)?),
+        Step::ReleaseLock { number } => {
+            host.unlock_device(*number)?;
+            Ok(host.announce_device(*number)?)
+        }
         Step::CreateDirectory { path } => match host.make_directory(path) {
             Err(error) if error.is(Errno::EXIST) => {
                 let undo = Undo::RemoveDirectory { path: path.clone() };
