@@ -7,7 +7,7 @@ use super::retry::while_busy;
 use super::self_test;
 use super::undo;
 use host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
-use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm};
+use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm, with_option};
 use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::facts::PathKind;
@@ -48,7 +48,10 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
             let root = RootSpec { mode: mount.mode, uid: mount.uid, gid: mount.gid };
             Ok(host.set_root(*number, fs_type, &root)?)
         }
-        Step::ReleaseLock { number } => Ok(host.unlock_device(*number)?),
+        Step::ReleaseLock { number } => {
+            host.unlock_device(*number)?;
+            Ok(host.announce_device(*number)?)
+        }
         Step::CreateDirectory { path } => match host.make_directory(path) {
             Err(error) if error.is(Errno::EXIST) => {
                 let undo = Undo::RemoveDirectory { path: path.clone() };
@@ -139,8 +142,11 @@ pub(super) fn set_algorithm<H: Host>(host: &mut H, number: u32, algorithm: &str)
             return Err(error.into());
         }
         let (offered, _) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
-        let message =
-            format!("zram{number}: this kernel does not offer {algorithm}; it has {}", offered.join(", "));
+        let message = format!(
+            "zram{number}: this kernel does not offer {}; it has {}",
+            with_option(algorithm, false),
+            offered.join(", ")
+        );
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let (_, selected) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);

@@ -244,6 +244,8 @@ pub trait Host {
     fn lock_device(&mut self, number: u32) -> Result<(), HostError>;
     /// Releases that lock.
     fn unlock_device(&mut self, number: u32) -> Result<(), HostError>;
+    /// Makes the kernel send an event about the device. Before systemd 250, udev drops those of a locked device.
+    fn announce_device(&mut self, number: u32) -> Result<(), HostError>;
     /// Writes whole pages with direct I/O.
     fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError>;
     /// Reads whole pages with direct I/O.

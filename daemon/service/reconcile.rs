@@ -22,7 +22,8 @@ use logic::config::lasting::Rewrite;
 use logic::outcome::Outcome;
 use logic::overlay::file_name;
 use logic::record::Target;
-use logic::view::{Ended, Obsolete, Proposal, Task, UnitChange, View};
+use logic::unit::MAINTENANCE_TIMER;
+use logic::view::{Ended, Obsolete, Proposal, Task, View};
 
 /// A requested change. Kept in `/run/zramd/operation` until it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -245,7 +246,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
         write_lasting(rewrite).await?;
     }
     let report = match core.mode {
-        Mode::Systemd => through_pid_1(core, handle, &proposal.tasks, proposal.units.take()).await?,
+        Mode::Systemd => through_pid_1(core, handle, &mut proposal).await?,
         Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
     };
     let sentence = report.sentence();
@@ -444,15 +445,10 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
 }
 
 /// With systemd: stop units, update them, start units.
-async fn through_pid_1(
-    core: &Arc<Core>,
-    handle: &Handle,
-    tasks: &[Task],
-    units: Option<UnitChange>,
-) -> Result<Report> {
+async fn through_pid_1(core: &Arc<Core>, handle: &Handle, proposal: &mut Proposal) -> Result<Report> {
     let connection = core.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
     let pid_1 = Systemd::enter(&connection).await?;
-    let result = with_pid_1(core, &pid_1, handle, tasks, units).await;
+    let result = with_pid_1(core, &pid_1, handle, proposal).await;
     pid_1.leave().await;
     result
 }
@@ -461,9 +457,10 @@ async fn with_pid_1(
     core: &Core,
     pid_1: &Systemd,
     handle: &Handle,
-    tasks: &[Task],
-    units: Option<UnitChange>,
+    proposal: &mut Proposal,
 ) -> Result<Report> {
+    let units = proposal.units.take();
+    let tasks = &proposal.tasks;
     let mut report = Report::of(tasks);
     let mut stuck: Vec<&Target> = Vec::new();
     let stops = |disks: bool| {
@@ -480,6 +477,10 @@ async fn with_pid_1(
         }
     }
     if let Some(units) = units {
+        if proposal.view.maintenance.every_seconds.is_none() {
+            // A timer whose unit is gone fails when PID 1 reloads.
+            pid_1.job(Verb::Stop, MAINTENANCE_TIMER, None, handle).await?;
+        }
         lane::run(move || unit_files::apply(root(), &units).map_err(engine::Error::failed)).await?;
         pid_1.reload().await?;
     }

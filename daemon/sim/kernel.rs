@@ -140,6 +140,8 @@ pub struct Device {
     pub slots: Slots,
     /// The file system on it.
     pub filesystem: Option<Filesystem>,
+    /// Whether a udev that drops events of locked devices (before systemd 250) has handled one.
+    pub seen: bool,
 }
 
 impl Device {
@@ -156,6 +158,7 @@ impl Device {
             pages: BTreeMap::new(),
             slots: Slots::default(),
             filesystem: None,
+            seen: false,
         }
     }
 

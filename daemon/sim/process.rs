@@ -423,6 +423,15 @@ impl Host for SimHost {
         })
     }
 
+    fn announce_device(&mut self, number: u32) -> Result<(), HostError> {
+        self.act(zram(number), "write `change` to uevent", |state, _| {
+            // What udev drops while the device is locked is not seen again.
+            let locked = state.locks.contains_key(&number);
+            state.device_mut(number)?.seen |= !locked;
+            Ok(())
+        })
+    }
+
     fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError> {
         self.act(zram(number), format!("write at {offset}"), |state, _| {
             state.device_mut(number)?.write(offset, data)

@@ -152,6 +152,11 @@ fn what_is_planned_is_what_is_done() {
             let planned: Vec<Step> = group.expected_steps().collect();
             // Features that the kernel lacks are planned, but skipped with a warning.
             assert!(outcome.done == planned || !outcome.warnings.is_empty(), "{case}: {outcome:#?}");
+            for step in &outcome.done {
+                if let Step::ReleaseLock { number } = step {
+                    assert!(machine.look().devices[number].seen, "{case}: an old udev has seen zram{number}");
+                }
+            }
         }
         assert!(plan(&machine, &loaded).is_empty(), "{case}: {}", text(&plan(&machine, &loaded)));
     }

@@ -37,7 +37,11 @@ case $1-$2 in
 reload-) echo daemon-reload >> "$HERE/calls"; rm -rf /run/systemd/generator/*
     if [ -L /run/systemd/system/multi-user.target.wants/zramd.service ]; then
         "$HERE/zramd-setup" generate /run/systemd/generator
-    fi ;;
+    fi
+    timer=zramd-maintenance.timer
+    [ ! -e "$HERE/$timer" ] || [ -e "/run/systemd/generator/$timer" ] || echo "$timer: failed" >> "$HERE/calls" ;;
+start-*.timer) [ ! -e "/run/systemd/generator/$2" ] || : > "$HERE/$2" ;;
+stop-*.timer) rm -f "$HERE/$2" ;;
 start-dev-*.swap) [ -e "/run/systemd/system/$2" ] || [ -e "/run/systemd/generator/$2" ] || exit 1
     "$HERE/zramd-setup" up "$name" >&2 && swapon "/dev/$name" ;;
 stop-dev-*.swap) ! grep -q "^/dev/$name " /proc/swaps || swapoff "/dev/$name" ;;
@@ -266,6 +270,21 @@ fn each_request_is_planned_once() {
     let (calls, written) = machine.cost(&["create", "--size", "16MiB"]);
     let plans = calls.iter().filter(|call| call.starts_with("propose ")).count();
     assert_eq!((plans, calls.len(), written), (1, 5, 1), "{calls:?}");
+}
+
+/// PID 1 fails a running timer whose unit is gone after a reload (seen on systemd 252).
+#[test]
+fn the_timer_of_maintenance_ends_before_its_unit() {
+    let Some(machine) = Machine::start() else { return };
+    let timer = machine.namespace.here.join("zramd-maintenance.timer");
+    machine.configure(&format!("{TWO}[maintenance]\nrecompress = true\n"));
+    machine.cost(&["reload"]);
+    assert!(timer.exists(), "the timer runs");
+    machine.configure(ONE);
+    let (calls, _) = machine.cost(&["reload"]);
+    assert!(calls.iter().any(|call| call == RELOAD[0]), "PID 1 has read the units again: {calls:?}");
+    assert!(!calls.iter().any(|call| call.ends_with(": failed")), "{calls:?}");
+    assert!(!timer.exists(), "the timer has ended");
 }
 
 #[test]

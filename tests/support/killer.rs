@@ -171,6 +171,9 @@ impl Host for Killer {
     fn unlock_device(&mut self, number: u32) -> Result<(), HostError> {
         self.spend().unlock_device(number)
     }
+    fn announce_device(&mut self, number: u32) -> Result<(), HostError> {
+        self.spend().announce_device(number)
+    }
     fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError> {
         self.spend().write_pages(number, offset, data)
     }

@@ -394,6 +394,11 @@ impl Host for LinuxHost {
         Ok(())
     }
 
+    fn announce_device(&mut self, number: u32) -> Result<(), HostError> {
+        write_existing(&self.root.join(format!("sys/block/zram{number}/uevent")), "change")
+            .map_err(|error| HostError::io(object(number), "write `change` to uevent", &error))
+    }
+
     fn write_pages(&mut self, number: u32, offset: u64, data: &[u8]) -> Result<(), HostError> {
         block::write(&self.node(number), &object(number), offset, data)
     }

@@ -32,18 +32,30 @@ struct Known {
     name: &'static str,
     levels: Option<(i32, i32)>,
     dictionary: bool,
+    /// Last part of the kernel's option.
+    option: &'static str,
 }
 
 /// Levels accepted by the back-ends in drivers/block/zram.
 const KNOWN: [Known; 7] = [
-    Known { name: "lzo-rle", levels: None, dictionary: false },
-    Known { name: "lzo", levels: None, dictionary: false },
-    Known { name: "lz4", levels: Some((1, i32::MAX)), dictionary: true },
-    Known { name: "lz4hc", levels: Some((1, 16)), dictionary: true },
-    Known { name: "zstd", levels: Some((-131_072, 22)), dictionary: true },
-    Known { name: "deflate", levels: Some((-1, 9)), dictionary: false },
-    Known { name: "842", levels: None, dictionary: false },
+    Known { name: "lzo-rle", levels: None, dictionary: false, option: "LZO" },
+    Known { name: "lzo", levels: None, dictionary: false, option: "LZO" },
+    Known { name: "lz4", levels: Some((1, i32::MAX)), dictionary: true, option: "LZ4" },
+    Known { name: "lz4hc", levels: Some((1, 16)), dictionary: true, option: "LZ4HC" },
+    Known { name: "zstd", levels: Some((-131_072, 22)), dictionary: true, option: "ZSTD" },
+    Known { name: "deflate", levels: Some((-1, 9)), dictionary: false, option: "DEFLATE" },
+    Known { name: "842", levels: None, dictionary: false, option: "842" },
 ];
+
+/// A name with the option that a kernel needs for it, for messages. Since Linux 6.12, zram has options of its own instead of those of the
+/// kernel's crypto API.
+pub fn with_option(name: &str, own: bool) -> String {
+    let prefix = if own { "ZRAM_BACKEND" } else { "CRYPTO" };
+    match KNOWN.iter().find(|known| known.name == name) {
+        Some(Known { option, .. }) => format!("{name} (CONFIG_{prefix}_{option})"),
+        None => name.to_owned(),
+    }
+}
 
 const KEYS: [&str; 3] = ["level", "dict", "deflate.winbits"];
 

@@ -388,24 +388,35 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
     }
     let Some(specimen) = facts.specimen() else { return problems };
     let lacks = |attribute: Attribute| !specimen.attributes.contains(&attribute);
+    let needs = |attribute: Attribute| {
+        attribute.needs().map(|needs| format!(" (that needs {needs})")).unwrap_or_default()
+    };
     if !settings.recompression.is_empty() && lacks(Attribute::RecompAlgorithm) {
-        let message =
-            "this kernel cannot recompress (no recomp_algorithm); the secondary algorithms are left out";
-        problems.push(warn(&settings.recompression_origin, message.to_owned()));
+        let message = format!(
+            "this kernel cannot recompress{}; the secondary algorithms are left out",
+            needs(Attribute::RecompAlgorithm)
+        );
+        problems.push(warn(&settings.recompression_origin, message));
     }
     if let Some(BackingSettings { store, origin, .. }) = &settings.writeback
         && lacks(Attribute::BackingDev)
     {
         let path = store.path();
-        let message = format!("this kernel cannot write pages back (no backing_dev); {path} is not used");
+        let message = format!(
+            "this kernel cannot write pages back{}; {path} is not used",
+            needs(Attribute::BackingDev)
+        );
         problems.push(warn(origin, message));
     }
     let parameters = item.algorithm().and_then(|candidate| candidate.algorithm.as_ref());
     if let Some(algorithm) = parameters.filter(|algorithm| !algorithm.parameters.is_empty())
         && lacks(Attribute::AlgorithmParams)
     {
-        let message =
-            format!("this kernel takes no algorithm parameters; {} runs with its defaults", algorithm.name);
+        let message = format!(
+            "this kernel takes no algorithm parameters{}; {} runs with its defaults",
+            needs(Attribute::AlgorithmParams),
+            algorithm.name
+        );
         problems.push(warn(&settings.algorithms_origin, message));
     }
     problems

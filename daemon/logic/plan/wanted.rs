@@ -11,7 +11,7 @@ use crate::config::settings::{
     Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamDiskSettings, Settings, SizeExpr,
     SizeRule,
 };
-use crate::device::algorithm::Algorithm;
+use crate::device::algorithm::{Algorithm, with_option};
 use crate::error::ErrorKind;
 use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::facts::{Does, Facts};
@@ -372,6 +372,7 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
     }
     if candidates.is_empty() {
         let offered = offered.unwrap_or_default().join(", ");
+        let missing: Vec<String> = missing.iter().map(|name| with_option(name, true)).collect();
         return Err(format!("this kernel does not offer {}; it has {offered}", missing.join(" or ")));
     }
     Ok(candidates)

@@ -108,7 +108,7 @@ seconds_of() {
 # One line per check: outcome, description, details with line breaks written as \n.
 _report() {
     local detail=${3//[$'\t\r']/ }
-    printf '%s\t%s\t%s\n' "$1" "${LAB_ROUND:+$LAB_ROUND: }$2" "${detail//$'\n'/\\n}" | tee -a $LAB_OUT/checks.tsv
+    printf '%s\t%s\t%s\n' "$1" "${LAB_PREFIX:+$LAB_PREFIX: }$2" "${detail//$'\n'/\\n}" | tee -a $LAB_OUT/checks.tsv
 }
 
 # Common conditions.
@@ -194,13 +194,21 @@ files_but() {
 # hold MIB: starts the service `holder`, which keeps this amount of memory in use, and swaps it out.
 hold() {
     systemd-run --quiet --unit=holder --service-type=notify --property=NotifyAccess=all python3 /lab/guest/workload hold "$1" &&
-        echo "$1M" >/sys/fs/cgroup/system.slice/holder.service/memory.reclaim
+        swap_out "$1" /sys/fs/cgroup/system.slice/holder.service
+}
+# Before Linux 5.19 there is no memory.reclaim: a limit does the same.
+swap_out() {
+    if [[ -e $2/memory.reclaim ]]; then
+        echo "$1M" >"$2/memory.reclaim"
+    else
+        echo 1M >"$2/memory.high" && echo max >"$2/memory.high"
+    fi
 }
 
 # Whether all pages of the holder are unchanged.
 held_is_intact() {
     rm -f /run/held
-    systemctl kill --signal=USR1 holder.service && eventually 30 test -s /run/held && [[ $(cat /run/held) == None ]]
+    systemctl kill --signal=USR1 holder.service && eventually 300 test -s /run/held && [[ $(cat /run/held) == None ]]
 }
 
 # Simulates a day without write-back: without a record, the budget counts as spent.

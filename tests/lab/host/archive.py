@@ -11,13 +11,15 @@ LISTS_FRESH_FOR = 7 * 24 * 3600  # seconds; fresh lists are not downloaded again
 
 
 class Archive:
-    """The packages of one suite."""
+    """The packages of one suite, for this machine's architecture or another one."""
 
-    def __init__(self, suite: str):
+    def __init__(self, suite: str, architecture: str = ""):
         self.suite = suite
-        self._home = cache.root() / f"apt-{suite}"
+        self._architecture = architecture if architecture != native() else ""
+        name = f"apt-{suite}-{architecture}" if self._architecture else f"apt-{suite}"
+        self._home = cache.root() / name
         self.sources = self._home / "sources.list"
-        with cache.lock(f"apt-{suite}"):
+        with cache.lock(name):
             self._refresh()
 
     def show(self, package: str) -> dict[str, str]:
@@ -70,7 +72,14 @@ class Archive:
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
             "APT::Sandbox::User": "root",
         }
+        if self._architecture:
+            settings |= {"APT::Architecture": self._architecture, "APT::Architectures": self._architecture}
         return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+
+
+def native() -> str:
+    """Debian's name of this machine's architecture."""
+    return command.run("ask for the architecture", "dpkg", "--print-architecture").strip()
 
 
 def _base_uri() -> str:

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from . import LabError
+from .archive import native
 from .kernel import STOCK
-from .qemu import COMMAND
+from .machines import PROCESSORS, Machine
 
 # package: a command in it, or a file
 _PACKAGES = {
@@ -25,7 +27,7 @@ _PACKAGES = {
     "patch": "patch",
     "xz-utils": "xz",
 }
-_PACKAGES_FOR_STOCK = {"qemu-system-x86": COMMAND}
+_PACKAGES_FOR_STOCK = {PROCESSORS["amd64"].emulator_package: PROCESSORS["amd64"].emulator}
 # Without root, the root file system is built in a user namespace.
 _PACKAGES_UNLESS_ROOT = {"uidmap": "newuidmap"}
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -41,6 +43,28 @@ def check(variants: list[str]) -> None:
     missing = [package for package, probe in sorted(_needed(variants).items()) if not _present(probe)]
     if missing:
         raise LabError(f"packages are missing; install them with: apt-get install {' '.join(missing)}")
+
+
+def check_machines(machines: list[Machine]) -> None:
+    """Raises one error that names all that is missing for these emulated machines."""
+    needed = dict(_needed([STOCK]))
+    for processor, architecture in {(machine.processor, machine.architecture) for machine in machines}:
+        needed[processor.emulator_package] = processor.emulator
+        if architecture != native():
+            compiler = f"{processor.triplet}-gcc"
+            needed |= {f"gcc-{processor.triplet.replace('_', '-')}": compiler, f"libc6-dev-{architecture}-cross": f"/usr/{processor.triplet}/include",
+                       "arch-test": "arch-test", "qemu-user-static": "qemu-aarch64-static"}
+    missing = [package for package, probe in sorted(needed.items()) if not _present(probe)]
+    if missing:
+        raise LabError(f"packages are missing; install them with: apt-get install {' '.join(missing)}")
+    foreign = [machine.architecture for machine in machines if not _runs_here(machine.architecture)]
+    if foreign:
+        raise LabError(f"programs for {', '.join(sorted(set(foreign)))} do not run here: mount binfmt_misc and register qemu-user-static, "
+                       "as systemd-binfmt.service does")
+
+
+def _runs_here(architecture: str) -> bool:
+    return architecture == native() or subprocess.run(["arch-test", architecture], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def _needed(variants: list[str]) -> dict[str, str]:

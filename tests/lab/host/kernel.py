@@ -6,8 +6,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import LAB, LabError, cache, command, stock
+from . import LAB, LabError, cache, command, machines, stock
 from .archive import Archive
+from .machines import Machine, Processor
 
 REVISION = "1"  # part of the cache key: raise it when this file builds differently
 
@@ -20,7 +21,8 @@ class Kernel:
     executable: Path
     modules: Path  # contents of /usr/lib/modules
     smp: bool  # supports several CPUs in the lab
-    initrd: Path | None = None  # of a stock kernel, which needs an emulated machine
+    initrd: Path | None = None  # of a stock kernel
+    processor: Processor | None = None  # of the emulated machine that a stock kernel needs
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,7 @@ VARIANTS = [variant for source in SOURCES for variant in source.variants] + [STO
 def kernel(variant: str) -> Kernel:
     """The kernel of this variant, from the cache or newly built."""
     if variant == STOCK:
-        built = stock.build()
-        return Kernel(variant, built / "linux", built / "lib/modules", smp=False, initrd=built / "initrd")
+        return stock_kernel(machines.STOCK)
     source = next(source for source in SOURCES if variant in source.variants)
     archive = Archive(source.suite)
     package, version = _resolve(archive, source.package)
@@ -59,6 +60,12 @@ def kernel(variant: str) -> Kernel:
     built = cache.directory("kernel", inputs, build) / variant
     smp = "CONFIG_SMP=y" in (built / "config").read_text().splitlines()
     return Kernel(variant, built / "linux", built / "lib/modules", smp)
+
+
+def stock_kernel(machine: Machine) -> Kernel:
+    """Debian's own kernel for this machine, from the cache or newly prepared."""
+    built = stock.build(machine)
+    return Kernel(machine.name, built / "linux", built / "lib/modules", smp=True, initrd=built / "initrd", processor=machine.processor)
 
 
 def _resolve(archive: Archive, package: str) -> tuple[str, str]:

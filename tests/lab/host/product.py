@@ -1,9 +1,13 @@
-"""The release build of this tree, installed into a directory as into a root file system."""
+"""The release build of this tree, installed into a directory as into a root file system, and the packages of a commit."""
 
+import os
+import re
 import shutil
 from pathlib import Path
 
-from . import LAB, REPOSITORY, LabError, command
+from . import LAB, REPOSITORY, LabError, cache, command
+
+_RELEASED = ("amd64", "arm64", "armhf")
 
 
 def installed_tree() -> Path:
@@ -17,3 +21,33 @@ def installed_tree() -> Path:
     shutil.rmtree(tree, ignore_errors=True)
     command.run("install zramd", install, "--destdir", tree, cwd=REPOSITORY)
     return tree
+
+
+def packages(architecture: str) -> Path:
+    """A directory with the packages of what is committed, from the cache or newly built: `zramd.deb`, and `earlier.deb`, the same with
+    a lower version."""
+    commit = command.run("ask for the commit", "git", "-C", REPOSITORY, "rev-parse", "HEAD").strip()
+
+    def build(into: Path) -> None:
+        print(f"building the package of {commit[:7]} for {architecture}: some minutes, once", flush=True)
+        made = into / "made"
+        if architecture in _RELEASED:
+            command.run("build the package", REPOSITORY / "packaging/build-release", made, architecture)
+        else:
+            tools = {name.upper(): command.run(f"find {name}", "rustup", "which", name).strip() for name in ("cargo", "rustc")}
+            command.run("build the package", REPOSITORY / "packaging/build-deb", "--architecture", architecture, made, env=os.environ | tools)
+        shutil.move(next(made.glob(f"zramd_*_{architecture}.deb")), into / "zramd.deb")
+        shutil.rmtree(made)
+        lower_version(into / "zramd.deb", into / "earlier.deb")
+
+    return cache.directory("built", [commit, architecture], build)
+
+
+def lower_version(package: Path, earlier: Path) -> None:
+    """Writes the same package with a lower version."""
+    unpacked = earlier.with_suffix(".d")
+    command.run("unpack the package", "dpkg-deb", "--raw-extract", package, unpacked)
+    control = unpacked / "DEBIAN/control"
+    control.write_text(re.sub(r"(?m)^(Version: .*)$", r"\1~earlier", control.read_text()))
+    command.run("package it", "dpkg-deb", "--root-owner-group", "-Zgzip", "--build", unpacked, earlier)
+    shutil.rmtree(unpacked)

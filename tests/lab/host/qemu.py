@@ -7,21 +7,20 @@ from typing import BinaryIO
 
 from . import LabError
 from .kernel import Kernel
+from .scenario import Scenario
 from .uml import die_with_parent
-
-COMMAND = "qemu-system-x86_64"
 
 
 class Guest:
     """A running guest: a process."""
 
-    def __init__(self, kernel: Kernel, run: Path, memory: int, arguments: list[str],
+    def __init__(self, kernel: Kernel, run: Path, scenario: Scenario, arguments: list[str],
                  console: BinaryIO | None, journal: BinaryIO | None):
         """Starts it. `run` has the disks and the shared directory."""
         if not console or not journal:
             raise LabError("the shell is only for kernels of user-mode Linux")
         self.process = subprocess.Popen(
-            _command_line(kernel, run, memory, arguments, console, journal), stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+            _command_line(kernel, run, scenario, arguments, console, journal), stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
             pass_fds=[console.fileno(), journal.fileno()], start_new_session=True, preexec_fn=die_with_parent,
         )
 
@@ -39,17 +38,24 @@ class Guest:
         self.process.wait()
 
 
-def _command_line(kernel: Kernel, run: Path, memory: int, arguments: list[str], console: BinaryIO, journal: BinaryIO) -> list[str]:
-    words = ["console=ttyS0", "panic=-1", "loglevel=7", "printk.devkmsg=on", "systemd.show_status=no", "mitigations=off", "random.trust_cpu=on", *arguments]
+def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list[str], console: BinaryIO, journal: BinaryIO) -> list[str]:
+    processor = kernel.processor
+    words = [f"console={processor.console}", "panic=-1", "loglevel=7", "printk.devkmsg=on", "systemd.show_status=no", "mitigations=off",
+             "random.trust_cpu=on", f"lab.journal={processor.journal}", *processor.arguments, *arguments]
     disks = [path for path in (run / "disk", run / "disk2") if path.exists()]
+    bus = processor.bus
+    first, second = (f"file,id={name},path=/proc/self/fd/{file.fileno()},append=on" for name, file in (("console", console), ("journal", journal)))
     return [
-        COMMAND, "-accel", "tcg,thread=multi", "-M", "pc", "-m", str(memory >> 20), "-nodefaults", "-no-user-config", "-display", "none",
+        processor.emulator, "-accel", "tcg,thread=multi", *processor.options, "-smp", str(scenario.cpus), "-m", str(scenario.memory >> 20),
+        "-nodefaults", "-no-user-config", "-display", "none",
         # A reboot ends it, and the caller starts the next boot.
         "-no-reboot",
         "-kernel", str(kernel.executable), "-initrd", str(kernel.initrd), "-append", " ".join(words),
         *(word for number, path in enumerate(disks) for word in (
-            "-drive", f"file={path},format=raw,if=none,id=disk{number},cache=unsafe", "-device", f"virtio-blk-pci,drive=disk{number}")),
-        "-virtfs", f"local,path={run / 'share'},mount_tag=lab,security_model=none,multidevs=remap",
-        *(word for file in (console, journal) for word in (
-            "-chardev", f"file,id=file{file.fileno()},path=/proc/self/fd/{file.fileno()},append=on", "-serial", f"chardev:file{file.fileno()}")),
+            "-drive", f"file={path},format=raw,if=none,id=disk{number},cache=unsafe", "-device", f"virtio-blk-{bus},drive=disk{number}")),
+        "-fsdev", f"local,id=lab,path={run / 'share'},security_model=none,multidevs=remap",
+        "-device", f"virtio-9p-{bus},fsdev=lab,mount_tag=lab",
+        "-device", f"virtio-rng-{bus}",
+        "-chardev", first, *(("-device", "sclpconsole,chardev=console") if bus == "ccw" else ("-serial", "chardev:console")),
+        "-chardev", second, "-device", f"virtio-serial-{bus}", "-device", "virtconsole,chardev=journal",
     ]

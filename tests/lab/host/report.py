@@ -4,7 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from .runner import OUT, Outcome
+from .runner import Outcome
+from .scenario import OUT
 
 _END_SHOWN = 40  # lines of each log of a failed scenario
 
@@ -26,7 +27,7 @@ def scenario(outcome: Outcome) -> None:
         _say(f"  not so in an earlier attempt: {check.description}: {' '.join(check.detail.splitlines())}")
     if outcome.failures:
         for name in ("stage.log", "console.txt", "journal.txt"):
-            _end_of(OUT / outcome.scenario / name)
+            _end_of(outcome.out / name)
 
 
 def figures(outcomes: list[Outcome]) -> None:

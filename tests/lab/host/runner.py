@@ -11,9 +11,8 @@ from pathlib import Path
 from . import LAB, qemu, uml
 from .kernel import Kernel
 from .rundir import run_directory
-from .scenario import PowerCuts, Scenario
+from .scenario import OUT, PowerCuts, Scenario
 
-OUT = LAB / "out"
 _POLL = 0.02  # seconds
 _ATTEMPTS = 3  # runs of a scenario of which only timed checks failed
 
@@ -33,6 +32,7 @@ class Outcome:
     """The result of a scenario."""
 
     scenario: str
+    out: Path  # console, journal, log and results
     seconds: float = 0.0
     checks: list[Check] = field(default_factory=list)
     figures: dict[str, tuple[str, str]] = field(default_factory=dict)  # name: value, unit
@@ -59,7 +59,7 @@ class _GuestFrozen(_GuestLost):
 
 def skipped(scenario: Scenario, reason: str) -> Outcome:
     """The result of a skipped scenario."""
-    return Outcome(scenario.name, skipped=reason)
+    return Outcome(scenario.name, scenario.out, skipped=reason)
 
 
 def run(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None, seed: int, stop: threading.Event) -> Outcome:
@@ -89,8 +89,8 @@ def _attempt(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None,
         except _GuestLost as error:
             lost = Check(False, str(error), "")
         finally:
-            _keep(directory / "share" / "out", OUT / scenario.name)
-    outcome = _read(scenario, OUT / scenario.name)
+            _keep(directory / "share" / "out", scenario.out)
+    outcome = _read(scenario)
     if lost:
         outcome.checks.append(lost)
     elif not outcome.checks and not outcome.skipped:
@@ -167,9 +167,7 @@ class _Boots:
             time.sleep(moment)
 
     def _guest(self, arguments: list[str]) -> "_WatchedGuest":
-        # With several CPUs, seccomp is used to run the guest's programs, which this kernel supports.
-        smp = [f"ncpus={self._scenario.cpus}", "seccomp=on"] if self._scenario.cpus > 1 and self._kernel.smp else []
-        arguments = [f"lab.kernel={self._kernel.name}", *smp, *self._scenario.kernel_args, *arguments]
+        arguments = [f"lab.kernel={self._kernel.name}", *self._scenario.kernel_args, *arguments]
         return _WatchedGuest(self._scenario, self._kernel, self._directory, arguments, self._stop)
 
 
@@ -186,7 +184,7 @@ class _WatchedGuest:
         self._begun = self._console.stat().st_size if self._console.exists() else 0
         with open(self._console, "ab") as console, open(out / "journal.txt", "ab") as journal:
             guest = qemu.Guest if kernel.initrd else uml.Guest
-            self._guest = guest(kernel, directory, scenario.memory, arguments, console, journal)
+            self._guest = guest(kernel, directory, scenario, arguments, console, journal)
 
     def __enter__(self) -> "_WatchedGuest":
         return self
@@ -212,12 +210,13 @@ class _WatchedGuest:
 
 def _keep(out: Path, kept: Path) -> None:
     shutil.rmtree(kept, ignore_errors=True)
-    kept.parent.mkdir(exist_ok=True)
+    kept.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(out, kept)
 
 
-def _read(scenario: Scenario, kept: Path) -> Outcome:
-    outcome = Outcome(scenario.name)
+def _read(scenario: Scenario) -> Outcome:
+    kept = scenario.out
+    outcome = Outcome(scenario.name, kept)
     for outcome_word, description, detail in _rows(kept / "checks.tsv"):
         outcome.checks.append(Check(outcome_word == "ok", description, detail.replace("\\n", "\n"), outcome_word == "LATE"))
     for name, value, unit in _rows(kept / "figures.tsv"):

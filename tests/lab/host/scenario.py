@@ -9,6 +9,7 @@ from . import LAB, LabError
 from .kernel import VARIANTS
 
 DIRECTORY = LAB / "scenarios"
+OUT = LAB / "out"
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -37,11 +38,8 @@ class Scenario:
     power_cuts: PowerCuts | None
     stages: int
     by_name: bool  # only run by name: it needs something that a plain run does not provide
-
-    @property
-    def name(self) -> str:
-        """The name of the file."""
-        return self.path.name
+    name: str
+    out: Path  # where its output is kept
 
     @property
     def longest(self) -> float:
@@ -59,6 +57,11 @@ def load(name: str) -> Scenario:
     path = DIRECTORY / name
     if name not in names():
         raise LabError(f"there is no scenario {name}; there are: {', '.join(names())}")
+    return read(path, name, OUT / name)
+
+
+def read(path: Path, name: str, out: Path) -> Scenario:
+    """Reads the header of a scenario in any directory."""
     text = path.read_text()
     head = _Head(path, text)
     scenario = Scenario(
@@ -74,6 +77,8 @@ def load(name: str) -> Scenario:
         power_cuts=_power_cuts(head),
         stages=len(re.findall(r"^stage_\d+\(\)", text, re.MULTILINE)),
         by_name=head.take("by-name", "no") == "yes",
+        name=name,
+        out=out,
     )
     head.nothing_left()
     unknown = set(scenario.kernels) - set(VARIANTS)

@@ -1,4 +1,4 @@
-"""Debian's own kernel with what QEMU needs to boot it: the modules of guests, and an initramfs that mounts the disk and the shared directory."""
+"""Debian's own kernels with what QEMU needs to boot them: the modules of guests, and an initramfs that mounts the disk and the shared directory."""
 
 import gzip
 import lzma
@@ -6,51 +6,69 @@ import re
 import shutil
 from pathlib import Path
 
-from . import LAB, cache, command
+from . import LAB, LabError, cache, command
 from .archive import Archive
+from .machines import Machine
 
-REVISION = "1"  # part of the cache key: raise it when this file builds differently
-SUITE = "trixie"
-PACKAGE = "linux-image-amd64"
+REVISION = "2"  # part of the cache key: raise it when this file builds differently
 INIT = LAB / "kernel" / "stock-init"
 # In the initramfs, in addition to what is built in.
-_EARLY = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "9pnet_virtio", "9p")
+_EARLY = ("virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic", "ext4", "9pnet_virtio", "9p")
 # For the guest.
-_LATER = ("zram", "lz4", "lz4hc", "zstd", "deflate", "lzo", "lzo_rle", "842", "loop", "fuse", "overlay", "dm_mod", "dm_crypt", "xts", "autofs4", "binfmt_misc", "configfs", "virtio_rng",
+_LATER = ("zram", "lz4", "lz4hc", "zstd", "deflate", "lzo", "lzo_rle", "842", "loop", "fuse", "overlay", "dm_mod", "dm_crypt", "xts", "ecb", "aes_generic", "autofs4", "binfmt_misc", "configfs", "virtio_rng",
           "xfs", "btrfs")
 
 
-def build() -> Path:
+def build(machine: Machine) -> Path:
     """A directory with `linux`, `initrd` and `lib/modules`, from the cache or newly built."""
-    archive = Archive(SUITE)
-    package = re.search(r"linux-image-[\w.+-]+", archive.show(PACKAGE)["Depends"])[0]
-    version = archive.show(package)["Version"]
-    inputs = [REVISION, package, version, *_EARLY, *_LATER, INIT.read_text()]
+    archive = Archive(machine.kernel_suite or machine.suite, machine.architecture)
+    packages = _packages(archive, machine.kernel)
+    versions = [f"{package} {archive.show(package)['Version']}" for package in packages]
+    inputs = [REVISION, machine.architecture, *versions, *_EARLY, *_LATER, INIT.read_text()]
 
     def fill(into: Path) -> None:
-        print(f"preparing {package} {version}: a minute, once", flush=True)
-        _fill(archive, package, into)
+        print(f"preparing {versions[0]}: a minute, once", flush=True)
+        # Not all suites have the shell.
+        shell = Archive(machine.suite, machine.architecture)
+        _fill([(archive, package) for package in packages] + [(shell, "busybox-static")], into)
 
     return cache.directory("stock", inputs, fill)
 
 
-def _fill(archive: Archive, package: str, into: Path) -> None:
+def _packages(archive: Archive, package: str) -> list[str]:
+    """The packages with the kernel's files: `linux-image` depends on it without a version in its name, and since Linux 7.2 also with one."""
+    depends = archive.show(package).get("Depends", "")
+    if parts := re.findall(r"linux-(?:binary|modules)-\d[\w.+-]+", depends):
+        return parts
+    image = re.search(r"linux-image-\d[\w.+-]+", depends)
+    return _packages(archive, image[0]) if image else [package]
+
+
+def _fill(packages: list[tuple[Archive, str]], into: Path) -> None:
     work = into / "work"
     work.mkdir()
-    for name in (package, "busybox-static"):
-        command.run(f"unpack {name}", "dpkg-deb", "-x", archive.download(name, work), work / name)
-    modules = next((work / package / "usr/lib/modules").iterdir())
-    shutil.copy2(next((work / package / "boot").glob("vmlinuz-*")), into / "linux")
-    (work / package / "lib").symlink_to("usr/lib")
-    command.run("list the modules", "depmod", "-b", work / package, modules.name)
-    _initramfs(modules, work / "busybox-static" / "usr/bin/busybox", work / "initramfs", into / "initrd")
+    unpacked = work / "unpacked"
+    (unpacked / "usr/lib").mkdir(parents=True)
+    (unpacked / "lib").symlink_to("usr/lib")
+    for archive, name in packages:
+        # Not dpkg-deb -x, which would replace the link above.
+        command.run(f"unpack {name}", "sh", "-euc", 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"', "sh",
+                    archive.download(name, work), unpacked)
+    # Beside the modules since Linux 7.2.
+    kernels = [*unpacked.glob("boot/vmlinu[xz]-*"), *unpacked.glob("usr/lib/modules/*/vmlinu[xz]")]
+    if len(kernels) != 1:
+        raise LabError(f"{' and '.join(name for _, name in packages)} have {len(kernels)} kernels")
+    shutil.copy2(kernels[0], into / "linux")
+    modules = next((unpacked / "usr/lib/modules").iterdir())
+    command.run("list the modules", "depmod", "-b", unpacked, modules.name)
+    busybox = next(path for path in (unpacked / "usr/bin/busybox", unpacked / "bin/busybox") if path.exists())
+    _initramfs(modules, busybox, work / "initramfs", into / "initrd")
     own = into / "lib/modules" / modules.name
     for path in _with_dependencies(modules, _EARLY + _LATER):
         (own / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(modules / path, own / path)
-    for path in modules.glob("modules.builtin*"):
+    for path in (*modules.glob("modules.builtin*"), *modules.glob("modules.order")):
         shutil.copy2(path, own)
-    shutil.copy2(modules / "modules.order", own)
     command.run("list the modules of guests", "depmod", "-b", into, modules.name)
     shutil.rmtree(work)
 
@@ -77,6 +95,8 @@ def _initramfs(modules: Path, busybox: Path, root: Path, into: Path) -> None:
     for number, path in enumerate(_with_dependencies(modules, _EARLY)):
         raw = (modules / path).read_bytes()
         name = Path(path).name.removesuffix(".xz")
+        if not name.endswith(".ko"):
+            raise LabError(f"{path} is compressed in a way that the lab does not know")
         (root / "modules" / f"{number:02}-{name}").write_bytes(lzma.decompress(raw) if path.endswith(".xz") else raw)
     archive = into.with_suffix(".cpio")
     command.run("write the initramfs", "sh", "-euc", 'find . | cpio --quiet -o -H newc -R 0:0 >"$1"', "sh", archive, cwd=root)

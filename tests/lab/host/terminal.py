@@ -17,7 +17,7 @@ def boot(scenario: Scenario, kernel: Kernel, image: Path, tree: Path | None) -> 
         raise LabError("the shell needs a terminal")
     before = termios.tcgetattr(sys.stdin)
     with run_directory(scenario, kernel, image, tree) as directory:
-        guest = Guest(kernel, directory, scenario.memory, [*scenario.kernel_args, "lab.shell"], None, None)
+        guest = Guest(kernel, directory, scenario, [*scenario.kernel_args, "lab.shell"], None, None)
         try:
             guest.process.wait()
         finally:

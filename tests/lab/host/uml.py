@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .kernel import Kernel
+from .scenario import Scenario
 
 _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
@@ -28,12 +29,12 @@ _REBOOT_COMMAND = "/bin/false"
 class Guest:
     """A running guest: a process group."""
 
-    def __init__(self, kernel: Kernel, run: Path, memory: int, arguments: list[str],
+    def __init__(self, kernel: Kernel, run: Path, scenario: Scenario, arguments: list[str],
                  console: BinaryIO | None, journal: BinaryIO | None):
         """Starts it. `run` has the disks and the shared directory; without a console it uses our terminal."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": console, "stderr": subprocess.STDOUT} if console else {}
         self.process = subprocess.Popen(
-            [_REBOOT_COMMAND, *_command_line(run, memory, console, journal), *arguments],
+            [_REBOOT_COMMAND, *_command_line(kernel, run, scenario, console, journal), *arguments],
             executable=kernel.executable, env=os.environ | {"TMPDIR": str(run), "HOME": str(run)},
             pass_fds=[journal.fileno()] if journal else [],
             start_new_session=console is not None, preexec_fn=die_with_parent, **streams,
@@ -80,9 +81,11 @@ def die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _command_line(run: Path, memory: int, console: BinaryIO | None, journal: BinaryIO | None) -> list[str]:
+def _command_line(kernel: Kernel, run: Path, scenario: Scenario, console: BinaryIO | None, journal: BinaryIO | None) -> list[str]:
     return [
-        f"mem={memory}",
+        f"mem={scenario.memory}",
+        # With several CPUs, seccomp is used to run the guest's programs, which this kernel supports.
+        *([f"ncpus={scenario.cpus}", "seccomp=on"] if scenario.cpus > 1 and kernel.smp else []),
         f"ubd0={run / 'disk.cow'},{(run / 'disk.base').resolve()}",
         *([f"ubd1={run / 'disk2'}"] if (run / "disk2").exists() else []),
         f"hostfs={run / 'share'}",
