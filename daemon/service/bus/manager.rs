@@ -309,6 +309,21 @@ impl Manager {
         self.core.planned(&options).await
     }
 
+    /// What Configure would do with the same arguments, as Plan tells it. With the option `runtime`, keys of the section of a device
+    /// that is not configured are those of CreateDevice, and `enabled` = false (b) is RemoveDevice.
+    #[zbus(out_args("changes"))]
+    async fn plan_configure(
+        &self,
+        sections: Sections,
+        options: Options,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<Vec<(String, String, String)>> {
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        let _alone = self.core.planning.lock().await;
+        self.core.planned_with(&sections, &options).await
+    }
+
     /// Reads the configuration again and brings the machine in line with it. A configuration with a mistake is refused
     /// as a whole, and the old one stays. The option `force` (b) discards contents that would be lost.
     #[zbus(out_args("job"))]
