@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
 use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::options::{Options, Sections, invalid};
 use super::core::Core;
-use super::operations::{assign, with_overlay};
-use super::reconcile::{Wish, With, must_be_without_mistakes, propose_with, reconcile};
+use super::operations::{Planned, assign, planned, with_overlay};
+use super::overlay::{drop_in, text_of};
+use super::reconcile::{
+    Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile, view,
+};
 use logic::config::lasting::{Changes, FILE, check, check_value};
-use logic::overlay::{Assigned, Command, Overlay};
+use logic::overlay::{Assigned, Command, ENABLED, Overlay, file_name};
 use logic::record::Target;
 
 /// `force` and `runtime`.
@@ -28,14 +32,17 @@ fn switches(options: &Options) -> Result<(bool, bool)> {
     Ok((forced, runtime))
 }
 
-/// The changes with TOML values; an empty string removes a key.
-fn changes(sections: &Sections) -> Result<Changes> {
+/// The changes with TOML values, of keys that may be changed; an empty string removes a key.
+fn changes(
+    sections: &Sections,
+    may_change: impl Fn(&str, &str) -> std::result::Result<(), logic::error::Error>,
+) -> Result<Changes> {
     let mut changes = Changes::new();
     for (section, keys) in sections.iter() {
         let mut assigned = Overlay::default();
         let mut new = BTreeMap::new();
         for (key, value) in keys.iter() {
-            check(section, key)?;
+            may_change(section, key)?;
             match &**value {
                 Variant::Str(text) if text.is_empty() => {
                     new.insert(key.clone(), None);
@@ -57,7 +64,75 @@ fn changes(sections: &Sections) -> Result<Changes> {
     Ok(changes)
 }
 
+fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))
+}
+
+/// The changes until the next boot, of one device or RAM disk.
+fn only_one(changes: Changes) -> Result<(String, Target, BTreeMap<String, Option<String>>)> {
+    if changes.len() > 1 {
+        return Err(invalid("`runtime` is for one section per call"));
+    }
+    let one = changes.into_iter().next();
+    let one =
+        one.and_then(|(section, keys)| Target::of_section(&section).map(|target| (section, target, keys)));
+    one.ok_or_else(|| invalid("`runtime` is for the section of a device or RAM disk"))
+}
+
+/// Assigns the values, and removes keys without one.
+fn assign_all(overlay: &mut Overlay, keys: BTreeMap<String, Option<String>>) {
+    for (key, value) in keys {
+        match value {
+            Some(value) => overlay.set(&key, value),
+            None => drop(overlay.values.remove(&key)),
+        }
+    }
+}
+
 impl Core {
+    /// The changes that `configure` would make with these arguments. With `runtime` also those of `create` and `remove`.
+    pub async fn planned_with(self: &Arc<Self>, sections: &Sections, options: &Options) -> Result<Planned> {
+        let (forced, runtime) = switches(options)?;
+        if runtime {
+            return self.planned_until_boot(changes(sections, |_, _| Ok(()))?, forced).await;
+        }
+        let changes = changes(sections, check)?;
+        let only = changes.keys().map(|section| Target::of_section(section)).collect();
+        let wish = Wish { only, unset: true, ..Wish::everything(forced) };
+        let set = json(&changes)?;
+        let proposal = propose_with(self, &wish, &["--set", &set]).await?;
+        for section in changes.keys() {
+            must_be_without_mistakes(section, FILE, &proposal.view)?;
+        }
+        must_be_valid(&proposal.view)?;
+        Ok(planned(proposal))
+    }
+
+    async fn planned_until_boot(self: &Arc<Self>, changes: Changes, forced: bool) -> Result<Planned> {
+        let (section, target, keys) = only_one(changes)?;
+        // The section becomes part of a file name.
+        if section.contains('/') {
+            return Err(invalid(format!("{section:?} is no section")));
+        }
+        let before = text_of(&section);
+        let mut overlay = before.as_deref().map(Overlay::parse).unwrap_or_default();
+        if before.is_none() {
+            // As `create` does for a device that is not configured.
+            overlay.transient = !view(self).await?.sections.contains_key(&section);
+        }
+        let gone = keys.get(ENABLED).is_some_and(|value| value.as_deref() == Some("false"));
+        assign_all(&mut overlay, keys);
+        let runtime = json(&(&section, drop_in(&section, &overlay)))?;
+        let wish = Wish::one(target.clone(), forced);
+        let proposal = propose_with(self, &wish, &["--runtime", &runtime]).await?;
+        must_be_without_mistakes(&section, &file_name(&section), &proposal.view)?;
+        if !gone {
+            must_be_configured(&target, &proposal)?;
+        }
+        Ok(planned(proposal))
+    }
+
     /// Changes the configuration and applies it. Nothing is written that cannot be applied.
     pub async fn configure(
         self: &Arc<Self>,
@@ -65,7 +140,7 @@ impl Core {
         options: &Options,
     ) -> Result<OwnedObjectPath> {
         let (forced, runtime) = switches(options)?;
-        let changes = changes(sections)?;
+        let changes = changes(sections, check)?;
         // `[defaults]` changes every device.
         let only = changes.keys().map(|section| Target::of_section(section)).collect();
         let object = changes.keys().next().filter(|_| changes.len() == 1).cloned().unwrap_or_default();
@@ -73,10 +148,9 @@ impl Core {
         if runtime {
             return self.configure_until_boot(changes, wish).await;
         }
-        let set = serde_json::to_string(&changes)
-            .map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))?;
+        let set = json(&changes)?;
         self.start("configure", object, move |core, handle| async move {
-            let proposal = propose_with(&core, &wish, Some(&set)).await?;
+            let proposal = propose_with(&core, &wish, &["--set", &set]).await?;
             for section in changes.keys() {
                 must_be_without_mistakes(section, FILE, &proposal.view)?;
             }
@@ -87,23 +161,11 @@ impl Core {
     }
 
     async fn configure_until_boot(self: &Arc<Self>, changes: Changes, wish: Wish) -> Result<OwnedObjectPath> {
-        let Some((section, Some(target))) =
-            changes.first_key_value().map(|(section, _)| (section.clone(), Target::of_section(section)))
-        else {
-            return Err(invalid("`runtime` is for the section of a device or RAM disk"));
-        };
-        if changes.len() > 1 {
-            return Err(invalid("`runtime` is for one section per call"));
-        }
+        let (section, target, keys) = only_one(changes)?;
         let wish = Wish::one(target, wish.forced);
         self.start("configure", section.clone(), move |core, handle| async move {
             with_overlay(&core, &handle, &section, wish, Some(Command::Set), |overlay| {
-                for (key, value) in changes.into_values().flatten() {
-                    match value {
-                        Some(value) => overlay.set(&key, value),
-                        None => drop(overlay.values.remove(&key)),
-                    }
-                }
+                assign_all(overlay, keys)
             })
             .await
         })

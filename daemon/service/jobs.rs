@@ -202,10 +202,11 @@ impl Core {
             let job = object.get().await;
             // Errors are ignored: there may be no receiver.
             job.progress_changed(&emitter).await.ok();
-            job.result_changed(&emitter).await.ok();
             job.message_changed(&emitter).await.ok();
             job.error_changed(&emitter).await.ok();
             job.outcomes_changed(&emitter).await.ok();
+            // Last, so that a client that sees it has the other values.
+            job.result_changed(&emitter).await.ok();
         }
         object.finished(result.word(), &message, error, outcomes).await.ok();
         let too_many = {

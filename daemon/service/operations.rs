@@ -16,10 +16,12 @@ use super::overlay::{drop_in, is_transient, switched_off, text_of};
 use super::reconcile::{Before, NOTHING, Wish, With, propose, reconcile, view};
 use engine::device::control;
 use host::linux::LinuxHost;
+use logic::change::Action;
 use logic::human::human;
 use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
+use logic::view::Proposal;
 
 /// How long `Reload` waits for the plan before it returns a job. Linux blocks reads of a device during recompression.
 const PLANNING: Duration = Duration::from_secs(2);
@@ -59,16 +61,22 @@ pub(super) fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> R
     Ok(())
 }
 
+/// Action, target and detail of each change.
+pub(super) type Planned = Vec<(String, String, String)>;
+
+/// The changes of a proposal.
+pub(super) fn planned(proposal: Proposal) -> Planned {
+    let changes = proposal.tasks.into_iter().filter(|change| change.action != Action::Keep);
+    changes
+        .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
+        .collect()
+}
+
 impl Core {
     /// The changes that a reload would make.
-    pub async fn planned(self: &Arc<Self>, options: &Options) -> Result<Vec<(String, String, String)>> {
+    pub async fn planned(self: &Arc<Self>, options: &Options) -> Result<Planned> {
         let forced = only_force(options)?;
-        let proposal = propose(self, &Wish::everything(forced)).await?;
-        let changes = proposal.tasks.into_iter();
-        let changes = changes.filter(|change| change.action != logic::change::Action::Keep);
-        Ok(changes
-            .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
-            .collect())
+        Ok(planned(propose(self, &Wish::everything(forced)).await?))
     }
 
     /// Reads and applies the configuration.

@@ -104,7 +104,7 @@ pub async fn view(core: &Core) -> Result<View> {
 }
 
 /// Refuses while the configuration has mistakes.
-fn must_be_valid(view: &View) -> Result<()> {
+pub fn must_be_valid(view: &View) -> Result<()> {
     if view.errors.is_empty() {
         return Ok(());
     }
@@ -114,7 +114,7 @@ fn must_be_valid(view: &View) -> Result<()> {
 
 /// Compares the configuration with the running system.
 pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
-    let mut proposal = propose_with(core, wish, None).await?;
+    let mut proposal = propose_with(core, wish, &[]).await?;
     // As at boot: if only single targets are changed, sections with mistakes disable only themselves.
     if wish.only.is_none() && !wish.gently {
         must_be_valid(&proposal.view)?;
@@ -125,8 +125,8 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
     Ok(proposal)
 }
 
-/// Compares the configuration, with these lasting changes as JSON, with the running system.
-pub async fn propose_with(core: &Core, wish: &Wish, set: Option<&str>) -> Result<Proposal> {
+/// The same with changes of the configuration: `--set` or `--runtime` of `zramd-setup` with its value.
+pub async fn propose_with(core: &Core, wish: &Wish, changes: &[&str]) -> Result<Proposal> {
     let targets: Vec<String> = wish.only.iter().flatten().map(ToString::to_string).collect();
     let mut words = vec!["propose"];
     if core.mode == Mode::Systemd {
@@ -135,9 +135,7 @@ pub async fn propose_with(core: &Core, wish: &Wish, set: Option<&str>) -> Result
     if wish.forced {
         words.push("--force");
     }
-    if let Some(set) = set {
-        words.extend(["--set", set]);
-    }
+    words.extend(changes);
     words.extend(targets.iter().map(String::as_str));
     // An empty set would be understood as all targets.
     if wish.only.as_ref().is_some_and(BTreeSet::is_empty) {
@@ -310,7 +308,7 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc
 }
 
 /// An error if a target that was named is not configured, is disabled, or has mistakes.
-fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
+pub fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     let section = target.to_string();
     let found = proposal.view.sections.get(&section);
     if let Some(errors) = found.map(|found| &found.errors).filter(|errors| !errors.is_empty()) {

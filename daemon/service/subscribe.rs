@@ -46,16 +46,21 @@ impl Core {
         Ok(Selection::Objects(selected))
     }
 
-    /// Sends the statistics of these objects to this caller until it unsubscribes or leaves the bus.
+    /// Sends the statistics of these objects to this caller until it unsubscribes or leaves the bus, or at most for this time.
     pub async fn subscribe(
         self: &Arc<Self>,
         call: &Header<'_>,
         interval: Duration,
         selection: Selection,
+        time: Option<Duration>,
     ) -> Result<()> {
         if !(SHORTEST..=LONGEST).contains(&interval) {
             let message =
                 format!("the interval is {} ms to {} ms", SHORTEST.as_millis(), LONGEST.as_millis());
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        if time.is_some_and(|time| !(SHORTEST..=LONGEST).contains(&time)) {
+            let message = format!("the time is 1 s to {} s", LONGEST.as_secs());
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
@@ -68,7 +73,19 @@ impl Core {
             let message = format!("{MOST} callers are subscribed already, or {MOST_OF_ONE} of one user");
             return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
-        let task = tokio::spawn(feed(Arc::clone(self), caller.clone(), interval, selection));
+        let feed = feed(Arc::clone(self), caller.clone(), interval, selection);
+        let task = match time {
+            None => tokio::spawn(feed),
+            Some(time) => {
+                let (core, caller) = (Arc::clone(self), caller.clone());
+                tokio::spawn(async move {
+                    // A later call of the same caller has aborted this task.
+                    if tokio::time::timeout(time, feed).await.is_err() {
+                        core.unsubscribe(&caller);
+                    }
+                })
+            }
+        };
         if let Some((_, before)) = subscribers.live.insert(caller, (user, task)) {
             before.abort();
         }

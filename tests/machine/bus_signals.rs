@@ -1,12 +1,13 @@
 //! PropertiesChanged of what changes, as a settings panel receives it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
-use crate::support::private_bus::{call, next, run};
+use crate::support::private_bus::{PrivateBus, call, next, run};
 use crate::support::session::Session;
 use crate::support::validator::{definition, validated};
 use crate::support::verdict::Verdict;
-use crate::support::{bench_run, has_program, skip, texts};
+use crate::support::{bench_run, eventually_some, has_program, skip, texts};
 use serde_json::Value;
 use service::{NAME, ROOT};
 use zbus::{Connection, MessageStream, ObjectPath, OwnedObjectPath, OwnedVariant};
@@ -159,6 +160,31 @@ fn statistics_are_those_of_the_selected_objects() {
             assert_eq!(subscribe(interval, objects).await, Err(error.to_owned()), "{objects:?}");
         }
         call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_subscription_can_end_by_itself() {
+    let Some(bus) = PrivateBus::start() else { return };
+    run(async {
+        let client = bus.client().await;
+        let subscribe = async |seconds: u32| -> Result<(), String> {
+            let objects = vec![ObjectPath::try_from(ROOT).unwrap()];
+            call(&client, ROOT, "org.zramd1.Manager.SubscribeFor", &(100_u32, objects, seconds)).await
+        };
+        for seconds in [0, 3601] {
+            assert_eq!(subscribe(seconds).await, Err("org.zramd1.Error.InvalidArgument".to_owned()));
+        }
+        let mut updates = MessageStream::from(&client);
+        // Each lasts longer than the one before, which it replaces.
+        subscribe(1).await.unwrap();
+        subscribe(2).await.unwrap();
+        update(&mut updates).await;
+        // Thirty intervals without a signal: it has ended.
+        eventually_some("the end", async || {
+            tokio::time::timeout(Duration::from_secs(3), update(&mut updates)).await.err()
+        })
+        .await;
     });
 }
 

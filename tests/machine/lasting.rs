@@ -256,6 +256,64 @@ fn what_cannot_be_applied_is_not_written() {
     assert_eq!(attribute("zram1", "disksize"), (24 << 20).to_string());
 }
 
+/// Action, target and detail of each change that `PlanConfigure` announces, or the name of the error.
+fn planned(machine: &Machine, section: &str, key: (&str, &str, &str), options: &[&str]) -> Vec<String> {
+    let (name, kind, value) = key;
+    let mut call = machine.inside("busctl");
+    call.arg(format!("--address={}", machine.bus.address())).args(["call", "org.zramd1", "/org/zramd1"]);
+    call.args(["--json=short", "org.zramd1.Manager", "PlanConfigure", "a{sa{sv}}a{sv}", "1", section, "1"]);
+    call.args([name, kind, value, &options.len().to_string()]);
+    for option in options {
+        call.args([option, "b", "true"]);
+    }
+    let output = call.output().unwrap();
+    if !output.status.success() {
+        return vec![texts(&output).1];
+    }
+    let reply: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = reply["data"][0].as_array().unwrap().iter();
+    rows.map(|row| format!("{} {}: {}", row[0], row[1], row[2]).replace('"', "")).collect()
+}
+
+#[test]
+fn what_a_change_will_do_is_told_before() {
+    if !has_program("busctl") {
+        return skip("needs busctl");
+    }
+    let mount_point = tempfile::tempdir().unwrap();
+    let config = format!(
+        "{CONFIG}[zram1]\nzram-size = \"16MiB\"\nfs-type = \"ext4\"\nmount-point = \"{}\"\n",
+        mount_point.path().display()
+    );
+    let Some(machine) = Machine::begin(&config) else { return };
+    let before = (machine.drop_in(), machine.names(), swaps());
+    let larger = ("zram-size", "s", "24MiB");
+    let recreated = ["recreate zram0: size 16.0 MiB → 24.0 MiB"];
+    for options in [&[][..], &["runtime"]] {
+        assert_eq!(planned(&machine, "zram0", larger, options), recreated);
+        assert_eq!(planned(&machine, "zram0", ("zram-size", "s", "16MiB"), options), [""; 0]);
+        let mistake = planned(&machine, "zram0", ("zram-size", "s", "ram *"), options);
+        assert!(mistake[0].contains("zram-size"), "{mistake:?}");
+    }
+    // Those of RemoveDevice and CreateDevice.
+    let gone = planned(&machine, "zram0", ("enabled", "b", "false"), &["runtime"]);
+    assert!(gone[0].starts_with("remove zram0: "), "{gone:?}");
+    let new = planned(&machine, "zram7", ("zram-size", "s", "8MiB"), &["runtime"]);
+    assert!(new[0].starts_with("create zram7: "), "{new:?}");
+    // A file system is refused, unless it is forced.
+    assert!(planned(&machine, "zram1", larger, &["runtime"])[0].starts_with("refuse zram1: "));
+    assert!(planned(&machine, "zram1", larger, &["runtime", "force"])[0].starts_with("recreate zram1: "));
+    // What only root changes in files.
+    let refused = planned(&machine, "zram0", ("mount-point", "s", "/srv"), &[]);
+    assert!(refused[0].contains("zramdctl edit"), "{refused:?}");
+    let odd = planned(&machine, "ramdisk.../x", ("size", "s", "8MiB"), &["runtime"]);
+    assert!(odd[0].contains("section"), "{odd:?}");
+    assert_eq!((machine.drop_in(), machine.names(), swaps()), before);
+    // It is what Configure then does.
+    machine.ok(&["set", "--runtime", "zram0", "zram-size=24MiB"]);
+    assert_eq!(planned(&machine, "zram0", larger, &["runtime"]), [""; 0]);
+}
+
 #[test]
 fn concurrent_changes_lose_nothing() {
     let Some(machine) = Machine::begin(CONFIG) else { return };

@@ -179,6 +179,7 @@ pub const HARMLESS: [(&str, &[&str]); 4] = [
             "ListDisks",
             "Plan",
             "Subscribe",
+            "SubscribeFor",
             "SubscribeTo",
             "Unsubscribe",
         ],

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use logic::config::lasting::Changes;
 use logic::proc::device_number;
 use logic::record::Target;
+use serde::de::DeserializeOwned;
 
 /// Output of `--help`.
 pub const HELP: &str = "\
@@ -41,6 +42,7 @@ Options:
       --managed        systemd activates (propose only)
       --force          discard contents that would be lost (propose and carry-out only)
       --set JSON       with these lasting changes (propose only)
+      --runtime JSON   with this runtime section: its name, and its text or null (propose only)
   -h, --help           print this
   -V, --version        print the version
 
@@ -65,6 +67,8 @@ pub struct Invocation {
     pub force: bool,
     /// `--set`.
     pub set: Option<Changes>,
+    /// `--runtime`: a section and the text of its drop-in.
+    pub runtime: Option<(String, Option<String>)>,
 }
 
 /// A command.
@@ -106,7 +110,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     let mut parser = lexopt::Parser::from_iter(words);
     let by_systemd = parser.bin_name().is_some_and(|name| name.ends_with("zramd-generator"));
     let (mut config, mut root, mut json, mut managed, mut force) = (None, None, false, false, false);
-    let mut set = None;
+    let (mut set, mut runtime) = (None, None);
     let mut values: Vec<OsString> = Vec::new();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         match argument {
@@ -117,7 +121,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
             Long("json") => json = true,
             Long("managed") => managed = true,
             Long("force") => force = true,
-            Long("set") => set = Some(changes(&mut parser)?),
+            Long("set") => set = Some(json_value(&mut parser, "--set")?),
+            Long("runtime") => runtime = Some(json_value(&mut parser, "--runtime")?),
             Value(value) => values.push(value),
             other => return Err(other.unexpected().to_string()),
         }
@@ -136,19 +141,22 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     if set.is_some() && !matches!(command, Command::Propose(_)) {
         return Err("--set is only allowed with propose".to_owned());
     }
+    if runtime.is_some() && !matches!(command, Command::Propose(_)) {
+        return Err("--runtime is only allowed with propose".to_owned());
+    }
     if force && !matches!(command, Command::Propose(_) | Command::CarryOut(_)) {
         return Err("--force is only allowed with propose and carry-out".to_owned());
     }
-    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force, set }))
+    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force, set, runtime }))
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
     parser.value().map(PathBuf::from).map_err(|error| error.to_string())
 }
 
-fn changes(parser: &mut lexopt::Parser) -> Result<Changes, String> {
+fn json_value<T: DeserializeOwned>(parser: &mut lexopt::Parser, option: &str) -> Result<T, String> {
     let text = parser.value().map_err(|error| error.to_string())?;
-    serde_json::from_str(&text.to_string_lossy()).map_err(|error| format!("--set: {error}"))
+    serde_json::from_str(&text.to_string_lossy()).map_err(|error| format!("{option}: {error}"))
 }
 
 fn command(values: Vec<OsString>) -> Result<Command, String> {
@@ -245,6 +253,7 @@ mod tests {
             managed: false,
             force: false,
             set: None,
+            runtime: None,
         })
     }
 
@@ -273,6 +282,7 @@ mod tests {
                 managed: false,
                 force: false,
                 set: None,
+                runtime: None,
             }))
         );
         assert_eq!(parsed("zramd-setup -h"), Ok(Parsed::Help));
@@ -292,6 +302,8 @@ mod tests {
             ("zramd-setup --json apply", "--json"),
             ("zramd-setup --set {} apply", "--set"),
             ("zramd-setup --set zram0 propose", "--set"),
+            ("zramd-setup --runtime zram0 propose", "--runtime"),
+            (r#"zramd-setup --runtime ["zram0",null] plan"#, "--runtime"),
             ("zramd-setup generate", "generate"),
             ("zramd-setup generate a b c d", "generate"),
             ("zramd-setup --frob", "--frob"),

@@ -63,6 +63,10 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
         None => sources(invocation),
         rewrite => files::find_sources_after(root, rewrite.as_ref()),
     };
+    let sources = match &invocation.runtime {
+        None => sources,
+        Some((section, text)) => files::with_overlay(root, sources, section, text.clone()),
+    };
     let loaded = files::load(root, sources.clone());
     if let Some(changes) = &invocation.set {
         must_have_effect(&loaded, changes)?;

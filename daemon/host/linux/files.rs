@@ -15,7 +15,7 @@ use logic::config::lasting::{self, Rewrite};
 use logic::config::locate::{self, Entry, EntryKind};
 use logic::config::problem::{Origin, Problem};
 use logic::config::{self, Loaded, enabled_by_cmdline};
-use logic::overlay::{DIRECTORY, section_of_path};
+use logic::overlay::{DIRECTORY, file_name, section_of_path};
 use logic::unit::{Contents, UnitFile};
 
 /// Files by precedence, and problems with files that could not be read.
@@ -174,6 +174,19 @@ pub fn sources(root: &Path, file: Option<&PathBuf>) -> Sources {
     let mut paths = vec![file.clone()];
     paths.extend(overlays(root));
     read_sources(&paths)
+}
+
+/// These sources, with another text of the drop-in of a runtime section; `None` leaves it out.
+pub fn with_overlay(
+    root: &Path,
+    (mut files, problems): Sources,
+    section: &str,
+    text: Option<String>,
+) -> Sources {
+    files.retain(|(path, _)| section_of_path(path) != Some(section));
+    // Runtime sections take precedence over all files.
+    files.extend(text.map(|text| (root.join(DIRECTORY).join(file_name(section)), text)));
+    (files, problems)
 }
 
 /// Reads the configuration from these sources and the kernel command line.

@@ -136,6 +136,7 @@ impl Job {
     }
 
     /// How it ended: `done`, `failed`, `cancelled`, `postponed` (the machine had better things to do), or empty while it has not.
+    /// It changes after the others.
     #[zbus(property)]
     fn result(&self) -> String {
         lock(&self.state).result.map_or("", Ending::word).to_owned()

@@ -309,6 +309,21 @@ impl Manager {
         self.core.planned(&options).await
     }
 
+    /// What Configure would do with the same arguments, as Plan tells it. With the option `runtime`, keys of the section of a device
+    /// that is not configured are those of CreateDevice, and `enabled` = false (b) is RemoveDevice.
+    #[zbus(out_args("changes"))]
+    async fn plan_configure(
+        &self,
+        sections: Sections,
+        options: Options,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<Vec<(String, String, String)>> {
+        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        let _alone = self.core.planning.lock().await;
+        self.core.planned_with(&sections, &options).await
+    }
+
     /// Reads the configuration again and brings the machine in line with it. A configuration with a mistake is refused
     /// as a whole, and the old one stays. The option `force` (b) discards contents that would be lost.
     #[zbus(out_args("job"))]
@@ -372,7 +387,7 @@ impl Manager {
     /// Has StatsUpdated of every device sent to the caller, at this interval (100 ms to an hour), until Unsubscribe or
     /// until the caller leaves the bus. A second call changes the interval.
     async fn subscribe(&self, interval_ms: u32, #[zbus(header)] call: Header<'_>) -> Result<()> {
-        self.core.subscribe(&call, interval(interval_ms), Selection::Devices).await
+        self.core.subscribe(&call, interval(interval_ms), Selection::Devices, None).await
     }
 
     /// The same for a selection of objects, by their paths: StatsUpdated of devices, SpaceUpdated of RAM disks, and TotalsUpdated for
@@ -385,7 +400,21 @@ impl Manager {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
         let selection = self.core.selection(&objects).await?;
-        self.core.subscribe(&call, interval(interval_ms), selection).await
+        self.core.subscribe(&call, interval(interval_ms), selection, None).await
+    }
+
+    /// As SubscribeTo, but for at most this time (1 s to an hour); another call prolongs it. For a caller that shares its connection
+    /// with others, so that its end does not show on the bus.
+    async fn subscribe_for(
+        &self,
+        interval_ms: u32,
+        objects: Vec<ObjectPath<'_>>,
+        seconds: u32,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<()> {
+        let selection = self.core.selection(&objects).await?;
+        let time = Duration::from_secs(seconds.into());
+        self.core.subscribe(&call, interval(interval_ms), selection, Some(time)).await
     }
 
     /// The totals of one moment: those of the properties, and StatsTimestampMonotonic, microseconds since boot (CLOCK_MONOTONIC);

@@ -1,0 +1,52 @@
+// Wake-ups of the daemon with the page visible, hidden and closed, as a table for packaging/docs/cockpit.md. Run by tests/cockpit/run --wake-ups.
+
+import fs from "node:fs";
+import { Rig, closeBrowser, open } from "./rig.js";
+
+const SECONDS = 30;
+
+const rig = await Rig.start(`[zram5]
+zram-size = "64MiB"
+[zram6]
+zram-size = "96MiB"
+mount-point = "/run/zramd-cockpit/cache"
+`);
+
+function switches() {
+    const status = fs.readFileSync(`/proc/${rig.daemon.pid}/status`, "utf8");
+    return Number(status.match(/^voluntary_ctxt_switches:\s+(\d+)/m)[1]);
+}
+
+async function measure(name) {
+    const figures = await rig.count("TotalsUpdated");
+    const before = switches();
+    await new Promise(resolve => setTimeout(resolve, SECONDS * 1000));
+    const after = switches();
+    console.log(`| ${name} | ${after - before} | ${await figures.end()} |`);
+}
+
+try {
+    rig.zramdctl("reload");
+    const cockpit = await rig.cockpit();
+    console.log("| page | context switches | figures |\n|---|---:|---:|");
+    await measure("never opened");
+    const page = await open(cockpit);
+    await page.locator("#devices tbody tr").first().waitFor();
+    await measure("visible");
+    // As Cockpit's shell does when another page is chosen.
+    const left = await rig.called("Unsubscribe");
+    await page.evaluate(() => {
+        Object.defineProperty(document, "hidden", { value: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await left.found;
+    await measure("hidden");
+    await page.reload();
+    await page.locator("#devices tbody tr").first().waitFor();
+    await page.close();
+    await measure("closed, the first half minute");
+    await measure("closed, from then on");
+} finally {
+    await closeBrowser();
+    await rig.stop();
+}
