@@ -165,7 +165,7 @@ impl Core {
         let wish = Wish::one(target, wish.forced);
         self.start("configure", section.clone(), move |core, handle| async move {
             with_overlay(&core, &handle, &section, wish, Some(Command::Set), |overlay| {
-                assign_all(overlay, keys)
+                assign_all(overlay, keys);
             })
             .await
         })

@@ -71,7 +71,7 @@ export class Chart {
         const y = value => HEIGHT - BOTTOM - value / most * (HEIGHT - BOTTOM - TOP);
         const line = value => this.#samples.map((sample, index) => {
             const before = this.#samples[index - 1];
-            // While nobody looked, nothing is known.
+            // Nothing is known while the page was hidden.
             const joins = before && sample.time - before.time < 2.5 * INTERVAL;
             return `${joins ? "L" : "M"}${x(sample.time).toFixed(1)} ${y(sample[value]).toFixed(1)}`;
         }).join("");

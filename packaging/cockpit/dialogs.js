@@ -1,4 +1,4 @@
-// Forms of changes. Each shows what the daemon plans before it is told to do it.
+// Forms of changes. Each shows what the daemon plans before it does it.
 
 import { MANAGER, ROOT } from "./bus.js";
 import { h, put, say, withCommands } from "./dom.js";

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import axe from "axe-core";
-import { NOBODY, PATIENCE, Rig, closeBrowser, open, window } from "./rig.js";
+import { UNPRIVILEGED, PATIENCE, Rig, closeBrowser, open, window } from "./rig.js";
 
 const MIB = 1 << 20;
 const PLACE = "/run/zramd-cockpit";
@@ -291,7 +291,7 @@ describe("the page", () => {
     });
 
     test("shows everything to a user without privileges, who changes nothing", async () => {
-        const theirs = await rig.cockpit({ as: NOBODY });
+        const theirs = await rig.cockpit({ as: UNPRIVILEGED });
         const other = await open(theirs);
         await eventually(async () => assert.match(await text(row(other, "zram5")), /swap, priority \d\s+active/));
         await other.getByText("changes need administrative access").waitFor();

@@ -13,7 +13,7 @@ const BROWSER = process.env.CHROMIUM || "/usr/bin/chromium";
 /** Another bridge than the installed one, and a directory with its packages, such as those of a newer Cockpit. */
 const { COCKPIT_BRIDGE, COCKPIT_DATA } = process.env;
 /** The user without privileges. */
-const NOBODY = 65534;
+const UNPRIVILEGED = 65534;
 
 /** As the policy of a real system bus: names and calls are refused unless allowed. */
 const RULES = `
@@ -179,7 +179,7 @@ export class Rig {
             fs.chownSync(home, as, as);
         const env = {
             ...this.environment, HOME: home, XDG_RUNTIME_DIR: home, XDG_CONFIG_DIRS: home,
-            // The bridge would start one, which nobody ends.
+            // The bridge would start one that does not end.
             DBUS_SESSION_BUS_ADDRESS: "unix:path=/nonexistent",
             XDG_DATA_DIRS: [`${this.directory}/usr/share`, ...COCKPIT_DATA ? [COCKPIT_DATA] : [], "/usr/share"].join(":"),
         };
@@ -258,7 +258,7 @@ async function connects(port) {
     }
 }
 
-export { NOBODY };
+export { UNPRIVILEGED };
 
 let browser;
 
