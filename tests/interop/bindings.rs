@@ -59,6 +59,16 @@ pub trait Manager {
         options: std::collections::HashMap<&str, &zbus::Variant<'_>>,
     ) -> zbus::Result<Vec<(String, String, String)>>;
 
+    /// PlanConfigure method
+    fn plan_configure(
+        &self,
+        sections: std::collections::HashMap<
+            &str,
+            std::collections::HashMap<&str, &zbus::Variant<'_>>,
+        >,
+        options: std::collections::HashMap<&str, &zbus::Variant<'_>>,
+    ) -> zbus::Result<Vec<(String, String, String)>>;
+
     /// Reload method
     fn reload(
         &self,
@@ -94,6 +104,14 @@ pub trait Manager {
     /// SubscribeTo method
     fn subscribe_to(&self, interval_ms: u32, objects: &[&zbus::ObjectPath<'_>])
         -> zbus::Result<()>;
+
+    /// SubscribeFor method
+    fn subscribe_for(
+        &self,
+        interval_ms: u32,
+        objects: &[&zbus::ObjectPath<'_>],
+        seconds: u32,
+    ) -> zbus::Result<()>;
 
     /// TotalsUpdated signal
     #[zbus(signal)]
