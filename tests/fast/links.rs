@@ -19,7 +19,9 @@ fn pages() -> Vec<(PathBuf, String)> {
             let name = path.file_name().unwrap().to_str().unwrap();
             if path.is_dir() && !path.is_symlink() {
                 // Build output, vendored crates, and output of the lab.
-                if !name.starts_with('.') && !["target", "vendor", "out", "golden"].contains(&name) {
+                if !name.starts_with('.')
+                    && !["target", "vendor", "out", "golden", "node_modules"].contains(&name)
+                {
                     directories.push(path);
                 }
             } else if name.ends_with(".md") {
