@@ -19,6 +19,7 @@ use host::linux::files;
 use host::{Host, MachineFile};
 use logic::benchmark::cache::Stored;
 use logic::benchmark::report::{self as benchmark, Timing};
+use logic::device::algorithm::known_name;
 use logic::device::attribute::Attribute;
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
@@ -67,7 +68,6 @@ const IDENTIFIERS: [&str; 8] = [
     "CPU part",
     "CPU revision",
 ];
-const ALGORITHMS: [&str; 7] = ["842", "deflate", "lz4", "lz4hc", "lzo", "lzo-rle", "zstd"];
 const FILE_SYSTEMS: [&str; 6] = ["btrfs", "ext2", "ext4", "f2fs", "tmpfs", "xfs"];
 const SOURCES: [&str; 5] = ["calibrated", "file", "generator", "processes", "swap"];
 /// Options of the kernel, without `CONFIG_`.
@@ -103,6 +103,10 @@ const SLEEP: [&str; 7] = ["deep", "disk", "freeze", "mem", "s2idle", "shallow", 
 /// The same word from the list, or [`OTHER`].
 fn known(word: &str, list: &[&'static str]) -> &'static str {
     list.iter().find(|known| **known == word).copied().unwrap_or(OTHER)
+}
+
+fn algorithm(name: &str) -> &'static str {
+    known_name(name).unwrap_or(OTHER)
 }
 
 /// The words of a text that are in the list.
@@ -535,7 +539,7 @@ fn kernel(raw: &Raw) -> Kernel {
         attributes: raw.attributes.iter().map(|attribute| attribute.file_name()).collect(),
         algorithms: devices
             .flat_map(|device| &device.available_algorithms)
-            .map(|name| known(name, &ALGORITHMS))
+            .map(|name| algorithm(name))
             .collect(),
         settings: raw
             .settings
@@ -559,12 +563,12 @@ fn device(view: &DeviceView) -> Device {
         state: view.state,
         disk_size_bytes: view.disk_size_bytes,
         memory_limit_bytes: view.memory_limit_bytes,
-        algorithm: known(&view.algorithm, &ALGORITHMS),
+        algorithm: algorithm(&view.algorithm),
         level: view.algorithm_parameters.get("level").and_then(|level| level.parse().ok()),
         recompression_algorithms: view
             .recompression_algorithms
             .iter()
-            .map(|(priority, name)| (*priority, known(name, &ALGORITHMS)))
+            .map(|(priority, name)| (*priority, algorithm(name)))
             .collect(),
         has_backing: !view.backing_device.is_empty(),
         priority: view.swap.map(|swap| swap.priority),
@@ -607,7 +611,7 @@ fn verdict(stored: &Stored<benchmark::Report>) -> Benchmark {
             ..
         } = row.write;
         Measured {
-            algorithm: known(&row.algorithm.name, &ALGORITHMS),
+            algorithm: algorithm(&row.algorithm.name),
             level: level.and_then(|(_, level)| level.parse().ok()),
             ratio: row.ratio_total,
             read_p50_ns,

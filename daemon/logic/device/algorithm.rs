@@ -47,6 +47,11 @@ const KNOWN: [Known; 7] = [
     Known { name: "842", levels: None, dictionary: false, option: "842" },
 ];
 
+/// The name of an algorithm, if zramd knows it.
+pub fn known_name(name: &str) -> Option<&'static str> {
+    KNOWN.iter().map(|known| known.name).find(|known| *known == name)
+}
+
 /// A name with the option that a kernel needs for it, for messages. Since Linux 6.12, zram has options of its own instead of those of the
 /// kernel's crypto API.
 pub fn with_option(name: &str, own: bool) -> String {
