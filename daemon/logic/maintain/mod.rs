@@ -67,7 +67,7 @@ impl Cause {
 
     /// Whether memory is short, so that its users are not spared.
     pub fn is_short(self) -> bool {
-        matches!(self, Cause::Pressure(_) | Cause::Filling)
+        self == Cause::Filling || self.level() > pressure::Level::None
     }
 }
 
