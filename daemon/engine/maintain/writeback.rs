@@ -118,16 +118,19 @@ impl<H: Upkeep> Run<'_, H> {
     }
 
     fn excess(&self, device: &Device) -> Result<u64, HostError> {
-        let backing = self.host.read_attribute(device.number, Attribute::BdStat)?;
-        let (memory, backing) = (self.mm(device.number)?, BdStat::parse(&backing).unwrap_or_default());
+        let (memory, backing) = (self.mm(device.number)?, self.backing(device.number)?);
         let frame = Frame { page_size: device.page_size, free_bytes: 0, available_bytes: 0 };
         let total = self.machine.facts.memory.total_kib.saturating_mul(1024);
         Ok(excess(&memory, &derive(&memory, &backing, frame), total))
     }
 
-    fn written(&self, number: u32) -> Result<u64, HostError> {
+    fn backing(&self, number: u32) -> Result<BdStat, HostError> {
         let text = self.host.read_attribute(number, Attribute::BdStat)?;
-        Ok(BdStat::parse(&text).unwrap_or_default().written_bytes)
+        Ok(BdStat::parse(&text).unwrap_or_default())
+    }
+
+    fn written(&self, number: u32) -> Result<u64, HostError> {
+        Ok(self.backing(number)?.written_bytes)
     }
 
     /// Marks the pages of the first of these ages that the kernel can tell, and returns it. If there is none, the reason is
