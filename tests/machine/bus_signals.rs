@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use crate::support::private_bus::{PrivateBus, call, next, run};
+use crate::support::private_bus::{PrivateBus, call, next, run, uncached};
 use crate::support::session::Session;
 use crate::support::validator::{definition, validated};
 use crate::support::verdict::Verdict;
 use crate::support::{bench_run, eventually_some, has_program, skip, texts};
 use serde_json::Value;
-use service::{NAME, ROOT};
+use service::ROOT;
 use zbus::{Connection, MessageStream, ObjectPath, OwnedObjectPath, OwnedVariant};
 
 /// A problem as in `ProblemDetails`.
@@ -48,14 +48,13 @@ fn a_problem_has_a_level_and_a_remedy_and_its_end_is_signalled() {
     let Some(session) = Session::begin("[zram4000]\nzram-size = \"1MiB\"\n") else { return };
     run(async {
         let client = session.bus().client().await;
-        let manager = zbus::Proxy::new(&client, NAME, ROOT, "org.zramd1.Manager").await.unwrap();
+        let manager = uncached(&client, ROOT, "org.zramd1.Manager").await;
         // The configuration is read after the daemon has begun to serve.
-        let (level, code, object, message, remedy) = loop {
+        let found = eventually_some("the mistake is a problem", async || {
             let problems: Vec<Problem> = manager.get_property("ProblemDetails").await.unwrap();
-            if let Some(found) = problems.into_iter().find(|(_, code, ..)| code == INVALID) {
-                break found;
-            }
-        };
+            problems.into_iter().find(|(_, code, ..)| code == INVALID)
+        });
+        let (level, code, object, message, remedy) = found.await;
         assert_eq!(level, "error");
         assert!(message.contains("zram4000") && !remedy.is_empty(), "{message}: {remedy}");
         let short: Vec<(String, String, String)> = manager.get_property("Problems").await.unwrap();
@@ -77,7 +76,7 @@ fn a_verdict_is_announced_when_it_is_stored_and_forgotten() {
     run(async {
         let client = session.bus().client().await;
         let path = format!("{ROOT}/benchmark");
-        let proxy = zbus::Proxy::new(&client, NAME, path.as_str(), "org.zramd1.Benchmark").await.unwrap();
+        let proxy = uncached(&client, &path, "org.zramd1.Benchmark").await;
         let chosen = async || -> (String, bool) {
             (proxy.get_property("Chosen").await.unwrap(), proxy.get_property("Fresh").await.unwrap())
         };
@@ -137,7 +136,7 @@ fn statistics_are_those_of_the_selected_objects() {
         for _ in 0..4 {
             let (path, stats) = update(&mut updates).await;
             let interface = if path == ROOT { "org.zramd1.Manager" } else { "org.zramd1.RamDisk" };
-            let proxy = zbus::Proxy::new(&client, NAME, path.as_str(), interface).await.unwrap();
+            let proxy = uncached(&client, &path, interface).await;
             for (name, value) in stats.into_iter().filter(|(name, _)| name != "StatsTimestampMonotonic") {
                 // Space of a tmpfs without files, and totals without devices, do not change.
                 let property: u64 = proxy.get_property(&name).await.unwrap();
@@ -219,7 +218,7 @@ fn objects_lead_to_each_other() {
         let client = session.bus().client().await;
         let path_of = async |path: &str, interface: &str, property: &str| -> OwnedObjectPath {
             let interface = format!("org.zramd1.{interface}");
-            let proxy = zbus::Proxy::new(&client, NAME, path, interface).await.unwrap();
+            let proxy = uncached(&client, path, &interface).await;
             proxy.get_property(property).await.unwrap()
         };
         let disk = "/org/zramd1/disk/held";

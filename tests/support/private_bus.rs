@@ -18,8 +18,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+use zbus::proxy::CacheProperties;
 use zbus::wire::{DynamicType, Type};
-use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant};
+use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant, Proxy};
 
 use crate::support::{copy_program, has_program, no_changes_lock, repository, skip, write_program};
 
@@ -374,6 +375,19 @@ where
     };
     let reply = reply.map_err(error_name)?;
     Ok(reply.body().deserialize().unwrap_or_else(|error| panic!("{method}: {error}")))
+}
+
+/// An object of zramd, whose properties are read anew each time. zbus would keep them, and a test that polls such a value
+/// never lets it receive the new one.
+pub async fn uncached(client: &Connection, path: &str, interface: &str) -> Proxy<'static> {
+    zbus::proxy::Builder::new(client)
+        .destination("org.zramd1")
+        .path(path.to_owned())
+        .interface(interface.to_owned())
+        .cache_properties(CacheProperties::No)
+        .build()
+        .await
+        .unwrap()
 }
 
 /// Objects of the daemon with their interfaces.
