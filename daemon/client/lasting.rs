@@ -138,7 +138,7 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
     Ok(connect::run(async {
         match act::reload(!cli.no_ask_password, change).await {
             Err(error) if error.kind == ErrorKind::NotRunning => {
-                out::note("Written. zramd.service is not running; the change is applied when it starts.");
+                out::note("Written. The daemon is not running; the change is applied when it starts.");
                 Ok(ExitStatus::Success)
             }
             done => done,
