@@ -204,8 +204,12 @@ fn mount_point(device: &DeviceView) -> Cell {
 
 /// All columns, in the order of `--output-all`.
 pub const COLUMNS: &[Column] = &[
-    default(text("NAME", |device| Cell::word(&device.name), |disk| Cell::word(&disk.name), "Name.")),
-    text("PATH", |device| Cell::Text(format!("/dev/{}", device.name)), none, "Device node."),
+    default(text(
+        "NAME",
+        |device| Cell::Text(format!("/dev/{}", device.name)),
+        |disk| Cell::word(&disk.name),
+        "Device node, or name of the RAM disk.",
+    )),
     default(text("ALGORITHM", |device| Cell::word(&device.algorithm), none, "Compression algorithm.")),
     default(number(
         "DISKSIZE",
@@ -359,6 +363,6 @@ mod tests {
         let texts: Vec<String> =
             COLUMNS.iter().map(|column| column.cell(Row::Device(&device)).text(false)).collect();
         assert!(COLUMNS.iter().zip(&texts).all(|(column, text)| !column.right || text == "-"), "{texts:?}");
-        assert_eq!(&texts[..2], ["zram3", "/dev/zram3"]);
+        assert_eq!(texts[0], "/dev/zram3");
     }
 }

@@ -141,9 +141,9 @@ mod tests {
     fn without_a_heading_columns_are_as_wide_as_their_cells() {
         let columns = columns::choose(Some("NAME,DATA"), false).unwrap();
         let text = shown(&columns, Form { bare: true, ..Form::default() });
-        assert_eq!(text.lines().next(), Some("zram0   1.2G"), "{text}");
+        assert_eq!(text.lines().next(), Some("/dev/zram0  1.2G"), "{text}");
         let text = shown(&columns, Form { bare: true, raw: true, ..Form::default() });
-        assert_eq!(text.lines().next(), Some("zram0 1.2G"), "{text}");
+        assert_eq!(text.lines().next(), Some("/dev/zram0 1.2G"), "{text}");
     }
 
     #[test]

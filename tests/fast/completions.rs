@@ -48,7 +48,7 @@ const LINES: [(&str, &str); 8] = [
     ("zramdctl list --output +HEADR", "+HEADROOM"),
 ];
 
-/// The names that `list` shows, which completion offers.
+/// The names of what `list` shows, which completion offers without directories.
 fn names() -> String {
     let listed = Command::new(env!("CARGO_BIN_EXE_zramdctl"))
         .args(["list", "--all", "-n", "-o", "NAME"])
@@ -57,7 +57,7 @@ fn names() -> String {
     texts(&listed)
         .0
         .split_whitespace()
-        .map(|name| format!("{name} "))
+        .map(|name| format!("{} ", name.trim_start_matches("/dev/")))
         .collect::<String>()
         .trim_end()
         .to_owned()
