@@ -163,11 +163,8 @@ impl<H: Host> Around<'_, H> {
 
     /// An attribute; empty if the kernel lacks it, or if this level of detail leaves it out.
     fn text(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
-        use Attribute::{BackingDev, IoStat, MaxCompStreams, RecompAlgorithm, Stat, WritebackLimitEnable};
-        let beyond = matches!(
-            attribute,
-            BackingDev | IoStat | MaxCompStreams | RecompAlgorithm | Stat | WritebackLimitEnable
-        );
+        use Attribute::{BackingDev, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
+        let beyond = matches!(attribute, BackingDev | IoStat | RecompAlgorithm | Stat | WritebackLimitEnable);
         if beyond && self.detail == Detail::Listed {
             return Ok(String::new());
         }

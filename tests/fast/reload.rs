@@ -247,6 +247,7 @@ fn the_obstacle_to_a_removal_is_named() {
 #[test]
 fn the_short_survey_is_sufficient_for_a_list() {
     let machine = machine();
+    machine.change().kernel.streams = true;
     machine.change().add(7);
     let config = View::of(&loaded(BEFORE));
     let [listed, full] = [Detail::Listed, Detail::Full]
