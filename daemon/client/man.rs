@@ -267,7 +267,14 @@ mod tests {
             let heading = format!(".SS {}", plain(one.get_name()));
             assert!(page.contains(&heading), "{heading}");
         }
-        for word in ["\\-\\-output\\-all", "\\-\\-no\\-block", "MOUNTPOINT*", ".SS swap on", "EXIT STATUS"] {
+        for word in [
+            "\\-\\-output\\-all",
+            "\\-\\-no\\-block",
+            "MOUNTPOINT*",
+            "COMP\\-RATIO",
+            ".SS swap on",
+            "EXIT STATUS",
+        ] {
             assert!(page.contains(word), "{word}");
         }
         assert!(!page.contains("completions"), "hidden");

@@ -13,7 +13,7 @@ use crate::support::introspection;
 use crate::support::introspection::Interface;
 use crate::support::polkit::Authority;
 use crate::support::private_bus::{
-    Bus, Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, quiet_devices, run,
+    Bus, Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, property, quiet_devices, run,
 };
 use crate::support::{golden, has_program, repository, skip};
 use logic::error::ErrorKind;
@@ -683,13 +683,11 @@ fn result(bus: &PrivateBus, job: &str) -> String {
         let rule = "type='signal',interface='org.zramd1.Job',member='Finished'";
         let mut ends = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
         loop {
-            let what = ("org.zramd1.Job", "Result");
-            let found: OwnedVariant =
-                call(&client, job, "org.freedesktop.DBus.Properties.Get", &what).await.unwrap();
-            match String::try_from(found).unwrap() {
-                running if running.is_empty() => next(&mut ends).await,
-                result => return result,
-            };
+            let found: String = property(&client, job, "org.zramd1.Job", "Result").await;
+            if !found.is_empty() {
+                return found;
+            }
+            next(&mut ends).await;
         }
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use crate::support::private_bus::{PrivateBus, call, next, run, uncached};
+use crate::support::private_bus::{PrivateBus, call, next, property, run};
 use crate::support::session::Session;
 use crate::support::validator::{definition, validated};
 use crate::support::verdict::Verdict;
@@ -48,16 +48,17 @@ fn a_problem_has_a_level_and_a_remedy_and_its_end_is_signalled() {
     let Some(session) = Session::begin("[zram4000]\nzram-size = \"1MiB\"\n") else { return };
     run(async {
         let client = session.bus().client().await;
-        let manager = uncached(&client, ROOT, "org.zramd1.Manager").await;
         // The configuration is read after the daemon has begun to serve.
         let found = eventually_some("the mistake is a problem", async || {
-            let problems: Vec<Problem> = manager.get_property("ProblemDetails").await.unwrap();
+            let problems: Vec<Problem> =
+                property(&client, ROOT, "org.zramd1.Manager", "ProblemDetails").await;
             problems.into_iter().find(|(_, code, ..)| code == INVALID)
         });
         let (level, code, object, message, remedy) = found.await;
         assert_eq!(level, "error");
         assert!(message.contains("zram4000") && !remedy.is_empty(), "{message}: {remedy}");
-        let short: Vec<(String, String, String)> = manager.get_property("Problems").await.unwrap();
+        let short: Vec<(String, String, String)> =
+            property(&client, ROOT, "org.zramd1.Manager", "Problems").await;
         assert!(short.contains(&(code, object, message)), "{short:?}");
 
         let mut changes = changes(&client, ROOT).await;
@@ -76,9 +77,12 @@ fn a_verdict_is_announced_when_it_is_stored_and_forgotten() {
     run(async {
         let client = session.bus().client().await;
         let path = format!("{ROOT}/benchmark");
-        let proxy = uncached(&client, &path, "org.zramd1.Benchmark").await;
+        let interface = "org.zramd1.Benchmark";
         let chosen = async || -> (String, bool) {
-            (proxy.get_property("Chosen").await.unwrap(), proxy.get_property("Fresh").await.unwrap())
+            (
+                property(&client, &path, interface, "Chosen").await,
+                property(&client, &path, interface, "Fresh").await,
+            )
         };
         let mut changes = changes(&client, &path).await;
         Verdict::prefer("lz4");
@@ -136,11 +140,10 @@ fn statistics_are_those_of_the_selected_objects() {
         for _ in 0..4 {
             let (path, stats) = update(&mut updates).await;
             let interface = if path == ROOT { "org.zramd1.Manager" } else { "org.zramd1.RamDisk" };
-            let proxy = uncached(&client, &path, interface).await;
             for (name, value) in stats.into_iter().filter(|(name, _)| name != "StatsTimestampMonotonic") {
                 // Space of a tmpfs without files, and totals without devices, do not change.
-                let property: u64 = proxy.get_property(&name).await.unwrap();
-                assert_eq!(u64::try_from(value).unwrap(), property, "{path} {name}");
+                let current: u64 = property(&client, &path, interface, &name).await;
+                assert_eq!(u64::try_from(value).unwrap(), current, "{path} {name}");
             }
             seen.push(path);
         }
@@ -216,10 +219,8 @@ fn objects_lead_to_each_other() {
     session.ok(&["reload"]);
     run(async {
         let client = session.bus().client().await;
-        let path_of = async |path: &str, interface: &str, property: &str| -> OwnedObjectPath {
-            let interface = format!("org.zramd1.{interface}");
-            let proxy = uncached(&client, path, &interface).await;
-            proxy.get_property(property).await.unwrap()
+        let path_of = async |path: &str, interface: &str, name: &str| -> OwnedObjectPath {
+            property(&client, path, &format!("org.zramd1.{interface}"), name).await
         };
         let disk = "/org/zramd1/disk/held";
         let device = path_of(disk, "RamDisk", "Device").await;

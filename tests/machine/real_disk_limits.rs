@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use crate::support::kept::Kept;
-use crate::support::private_bus::{call, run};
+use crate::support::private_bus::{call, property, run};
 use crate::support::session::Session;
 use crate::support::{eventually, eventually_some};
 use zbus::{MessageStream, OwnedObjectPath, OwnedVariant};
@@ -115,20 +115,18 @@ fn a_cancelled_save_ends_its_command_and_is_no_failure() {
     run(async {
         let client = session.bus().client().await;
         let disk = format!("/org/zramd1/disk/{}", kept.name);
-        let read = async |path: &str, interface: &str, property: &str| {
-            let method = "org.freedesktop.DBus.Properties.Get";
-            let value: OwnedVariant = call(&client, path, method, &(interface, property)).await.unwrap();
-            String::try_from(value).unwrap()
-        };
         let options = HashMap::<String, OwnedVariant>::new();
         let job: OwnedObjectPath = call(&client, &disk, "org.zramd1.RamDisk.Save", &options).await.unwrap();
         eventually("the command begins", || note.exists());
         call::<_, ()>(&client, &job, "org.zramd1.Job.Cancel", &()).await.unwrap();
-        let ended =
-            async || Some(read(&job, "org.zramd1.Job", "Result").await).filter(|result| !result.is_empty());
+        let ended = async || {
+            Some(property(&client, &job, "org.zramd1.Job", "Result").await)
+                .filter(|result: &String| !result.is_empty())
+        };
         let result = eventually_some("the save ends", ended).await;
         assert_eq!(result, "cancelled");
-        assert_eq!(read(&disk, "org.zramd1.RamDisk", "LastSaveResult").await, "ok", "of the save before");
+        let last: String = property(&client, &disk, "org.zramd1.RamDisk", "LastSaveResult").await;
+        assert_eq!(last, "ok", "of the save before");
     });
     let pid = fs::read_to_string(&note).unwrap();
     eventually("the command has ended", || has_ended(&pid));

@@ -4,6 +4,7 @@
 //! the real one, every user can connect. All processes end with the test, also when it is killed.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -18,9 +19,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use zbus::proxy::CacheProperties;
 use zbus::wire::{DynamicType, Type};
-use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant, Proxy};
+use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
 use crate::support::{copy_program, has_program, no_changes_lock, repository, skip, write_program};
 
@@ -377,17 +377,14 @@ where
     Ok(reply.body().deserialize().unwrap_or_else(|error| panic!("{method}: {error}")))
 }
 
-/// An object of zramd, whose properties are read anew each time. zbus would keep them, and a test that polls such a value
-/// never lets it receive the new one.
-pub async fn uncached(client: &Connection, path: &str, interface: &str) -> Proxy<'static> {
-    zbus::proxy::Builder::new(client)
-        .destination("org.zramd1")
-        .path(path.to_owned())
-        .interface(interface.to_owned())
-        .cache_properties(CacheProperties::No)
-        .build()
-        .await
-        .unwrap()
+/// The current value of a property. A proxy of zbus keeps values, and a test that polls one never lets it receive the next.
+pub async fn property<T>(client: &Connection, path: &str, interface: &str, name: &str) -> T
+where
+    T: TryFrom<OwnedVariant, Error: Debug>,
+{
+    let method = "org.freedesktop.DBus.Properties.Get";
+    let value: OwnedVariant = call(client, path, method, &(interface, name)).await.unwrap();
+    T::try_from(value).unwrap()
 }
 
 /// Objects of the daemon with their interfaces.
