@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::disk::{FAULTS, calls_for, is_kill};
+use crate::support::disk::{FAULTS, calls_for, directory, is_kill};
 use engine::ErrorKind;
 use host::Errno;
 use host::linux::lasting::{read, replace};
@@ -21,7 +21,7 @@ fn rewrite(before: Option<&str>, after: Option<&str>) -> Rewrite {
 
 /// A root with this drop-in.
 fn root(text: Option<&str>) -> tempfile::TempDir {
-    let root = tempfile::tempdir().unwrap();
+    let root = directory();
     replace(&Calls::new(), root.path(), &rewrite(None, text)).unwrap();
     root
 }

@@ -82,8 +82,8 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// In memory if possible, because these tests do not need a slow fsync.
-fn directory() -> tempfile::TempDir {
+/// In memory if possible, for tests that do not need a slow fsync.
+pub fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
