@@ -36,7 +36,7 @@ class Source:
 
 
 SOURCES = (
-    Source("trixie", "linux-source-6.12", ("debian", "plain"), ("killed-fork.patch",)),
+    Source("trixie", "linux-source-6.12", ("debian", "plain"), ("killed-fork.patch", "wide-registers.patch")),
     Source("sid", "linux-source", ("newest",)),
 )
 STOCK = "stock"
