@@ -182,12 +182,14 @@ pub(super) fn mm_stat<H: Host>(host: &H, number: u32) -> Result<String, HostErro
 pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Result<DeviceFacts, HostError> {
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent);
     let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);
+    let memory = MmStat::parse(mm_stat).unwrap_or_default();
     Ok(DeviceFacts {
         device: proc::parse_device_number(&text(Attribute::Dev)?),
         diskseq: diskseq(host, number)?,
         initialised: text(Attribute::InitState)?.trim() == "1",
         disk_size: text(Attribute::DiskSize)?.trim().parse().unwrap_or(0),
-        memory_limit: MmStat::parse(mm_stat).unwrap_or_default().mem_limit,
+        memory_limit: memory.mem_limit,
+        memory_used: memory.mem_used_total,
         algorithms,
         algorithm,
         ..DeviceFacts::default()

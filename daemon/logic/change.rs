@@ -372,19 +372,27 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -
         };
     }
     let mounted = disk_mount(&facts.mounts, &wanted.name, path);
-    let size = mounted.and_then(|mounted| size_option(&mounted.super_options)).unwrap_or(wanted.size);
-    let rounded = round_up(wanted.size, facts.page_size.max(1));
     // A file system on zram has the size of its device, whose own entry covers that.
-    if size == rounded || wanted.number.is_some() {
+    let Some(mounted) = mounted.filter(|_| wanted.number.is_none()) else {
         return change(target, Action::Keep, "");
-    }
-    let used = mounted.and_then(|mounted| facts.disk_used.get(&mounted.mount_point)).copied().unwrap_or(0);
+    };
+    let size = option(&mounted.super_options, "size=").unwrap_or(wanted.size);
+    let rounded = round_up(wanted.size, facts.page_size.max(1));
+    // The kernel shows the number of inodes unless it is its default.
+    let inodes = option(&mounted.super_options, "nr_inodes=");
+    let inodes = wanted.inodes.filter(|wanted| inodes != Some(*wanted)).map(|wanted| {
+        let before = inodes.map_or_else(|| "default".to_owned(), |inodes| inodes.to_string());
+        format!("inodes {before} → {wanted}")
+    });
+    let used = facts.disk_used.get(&mounted.mount_point).copied().unwrap_or(0);
     if rounded < used {
         let why =
             format!("{} are in use, and a size of {} is less", exact(used, rounded), exact(rounded, used));
         return refused(target, ErrorKind::Unsafe, why);
     }
-    change(target, Action::Adapt, format!("size {} → {}", exact(size, rounded), exact(rounded, size)))
+    let size = (size != rounded).then(|| format!("size {} → {}", exact(size, rounded), exact(rounded, size)));
+    let detail: Vec<String> = size.into_iter().chain(inodes).collect();
+    change(target, if detail.is_empty() { Action::Keep } else { Action::Adapt }, detail.join(", "))
 }
 
 /// Whether the RAM disk is also mounted at its private place.
@@ -392,9 +400,9 @@ fn is_layered(disk: &UnitDisk, facts: &Facts) -> bool {
     facts.mount_at(&place(&disk.name)).is_some()
 }
 
-/// `size=` of a tmpfs as the kernel shows it: `size=65536k`.
-fn size_option(options: &str) -> Option<u64> {
-    let value = options.split(',').find_map(|option| option.strip_prefix("size="))?;
+/// A number among the options of a tmpfs as the kernel shows it: `size=65536k`.
+fn option(options: &str, key: &str) -> Option<u64> {
+    let value = options.split(',').find_map(|option| option.strip_prefix(key))?;
     let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = value[digits.len()..].to_ascii_uppercase();
     let factor = if unit.is_empty() { 1 } else { bytes_per(&unit)? };
@@ -414,7 +422,7 @@ mod tests {
             ("rw,nosuid", None),
             ("size=x", None),
         ] {
-            assert_eq!(size_option(options), size, "{options}");
+            assert_eq!(option(options, "size="), size, "{options}");
         }
     }
 

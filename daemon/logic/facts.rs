@@ -303,6 +303,8 @@ pub struct DeviceFacts {
     pub disk_size: u64,
     /// `mem_limit` in bytes, as in `mm_stat`; 0 for none.
     pub memory_limit: u64,
+    /// Memory of the allocator in bytes, as in `mm_stat`.
+    pub memory_used: u64,
     /// Attributes that this kernel has.
     pub attributes: BTreeSet<Attribute>,
     /// Algorithms in the order of the kernel.

@@ -1,6 +1,7 @@
 //! Reloads on the simulator: actions for changes of the configuration, their execution, and what readers see before and
 //! after.
 
+use crate::support::upkeep::store;
 use client::columns::{COLUMNS, Cell, Row};
 use engine::ErrorKind;
 use engine::reload::{Scope, carry_out, survey};
@@ -106,6 +107,12 @@ fn each_change_has_the_least_disruptive_action() {
         false,
         ("ramdisk.small", Action::Adapt, "16.0 MiB → 24.0 MiB"),
     );
+    check(
+        "size = \"16MiB\"",
+        "size = \"16MiB\"\ninodes = 500",
+        false,
+        ("ramdisk.small", Action::Adapt, "inodes default → 500"),
+    );
 }
 
 #[test]
@@ -116,6 +123,29 @@ fn what_would_lose_contents_is_refused_unless_forced() {
     let section = "[zram1]\nzram-size = \"32MiB\"\nmount-point = \"/srv/data\"\nfs-type = \"ext4\"\n";
     check(section, "", false, ("zram1", Action::Refuse, "would lose its contents"));
     check(section, "", true, ("zram1", Action::Remove, "no longer wanted"));
+}
+
+#[test]
+fn a_memory_limit_below_what_is_used_is_refused() {
+    let machine = machine();
+    store(&machine, true, 0..300);
+    let limited = |limit: &str| {
+        let text = BEFORE.replace(
+            "zram-size = \"64MiB\"",
+            &format!("zram-size = \"64MiB\"\nzram-resident-limit = \"{limit}\""),
+        );
+        survey(&machine.process(), &loaded(&text), ACTIVATION, &Scope::default()).unwrap().changes
+    };
+    let action =
+        |limit| limited(limit).into_iter().find(|change| change.target == Target::Device(0)).unwrap();
+    assert_eq!(action("4MiB").action, Action::Adapt);
+    let refused = action("1MiB");
+    assert_eq!(
+        (refused.action, refused.kind),
+        (Action::Refuse, Some(ErrorKind::Unsafe)),
+        "{}",
+        refused.detail
+    );
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn a_device_from_its_creation_to_its_end() {
     assert_eq!(memory_limit(name), 8 * MIB);
     // The header of the swap needs more.
     session.fails(&["limit", name, "1KiB"], 7);
+    session.fails(&["set", "--runtime", name, "zram-resident-limit=1KiB"], 7);
     assert_eq!(memory_limit(name), 8 * MIB);
     session.ok(&["limit", name, "none"]);
     assert_eq!(memory_limit(name), 0);

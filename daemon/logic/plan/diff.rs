@@ -9,6 +9,7 @@ use super::{
 use crate::device::attribute::Attribute;
 use crate::error::ErrorKind;
 use crate::facts::{DeviceFacts, Facts, PathKind, Support, Use};
+use crate::human::human;
 use crate::ramdisk::place::is_below;
 use crate::record::{Progress, Record, Undo};
 use crate::request::{DeviceRequest, Purpose, Request};
@@ -177,7 +178,15 @@ fn change(
         };
     }
     let mut steps = Vec::new();
-    if facts.devices[&number].memory_limit != round_up(wanted.memory_limit, facts.page_size) {
+    let device = &facts.devices[&number];
+    if device.memory_limit != round_up(wanted.memory_limit, facts.page_size) {
+        if (1..device.memory_used).contains(&wanted.memory_limit) {
+            return Change::Refuse(format!(
+                "with a memory limit of {}, everything written to it would fail, because it uses {}",
+                human(wanted.memory_limit),
+                human(device.memory_used)
+            ));
+        }
         steps.push(Step::SetMemoryLimit { number, bytes: wanted.memory_limit });
     }
     if activation == Activation::Direct {
