@@ -1,4 +1,4 @@
-/* Prints what each zram device saves, then each problem with its remedy.
+/* Prints what each zram device saves or loses, then each problem with its remedy.
  * Needs libsystemd: cc memory.c $(pkg-config --cflags --libs libsystemd) */
 
 #include <inttypes.h>
@@ -11,14 +11,16 @@ static const char *service = "org.zramd1", *root = "/org/zramd1", *manager = "or
 static int devices(sd_bus *bus, sd_bus_error *error) {
     sd_bus_message *reply = NULL;
     const char *name, *path;
-    uint64_t saved;
+    uint64_t saved, lost;
     int result = sd_bus_call_method(bus, service, root, manager, "ListDevices", error, &reply, NULL);
     if (result >= 0)
         result = sd_bus_message_enter_container(reply, 'a', "(sos)");
     while (result >= 0 && (result = sd_bus_message_read(reply, "(sos)", &name, &path, NULL)) > 0) {
         result = sd_bus_get_property_trivial(bus, service, path, "org.zramd1.Device", "SavedBytes", error, 't', &saved);
         if (result >= 0)
-            printf("%s: %" PRIu64 " bytes saved\n", name, saved);
+            result = sd_bus_get_property_trivial(bus, service, path, "org.zramd1.Device", "LossBytes", error, 't', &lost);
+        if (result >= 0)
+            printf("%s: %" PRIu64 " bytes saved, %" PRIu64 " lost\n", name, saved, lost);
     }
     sd_bus_message_unref(reply);
     return result;

@@ -1,4 +1,4 @@
-//! Prints what each zram device saves, then each problem with its remedy. Needs the crates `zbus`, and `tokio` or another runtime.
+//! Prints what each zram device saves or loses, then each problem with its remedy. Needs the crates `zbus`, and `tokio` or another runtime.
 
 use zbus::proxy::CacheProperties;
 use zbus::{Connection, OwnedObjectPath, proxy};
@@ -15,6 +15,9 @@ trait Manager {
 trait Device {
     #[zbus(property(emits_changed_signal = "false"))]
     fn saved_bytes(&self) -> zbus::Result<u64>;
+
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn loss_bytes(&self) -> zbus::Result<u64>;
 }
 
 /// The text, with values from this bus.
@@ -24,7 +27,8 @@ pub async fn memory(bus: &Connection) -> zbus::Result<String> {
     for (name, path, _state) in manager.list_devices().await? {
         let device =
             DeviceProxy::builder(bus).path(path).cache_properties(CacheProperties::No).build().await?;
-        text += &format!("{name}: {} bytes saved\n", device.saved_bytes().await?);
+        let (saved, lost) = (device.saved_bytes().await?, device.loss_bytes().await?);
+        text += &format!("{name}: {saved} bytes saved, {lost} lost\n");
     }
     for (level, _code, _object, message, remedy) in manager.problem_details().await? {
         text += &format!("{level}: {message} ({remedy})\n");
