@@ -47,7 +47,7 @@ impl Filesystem {
     }
 
     /// Bytes that fit, as the file system counts.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn size_bytes(&self) -> u64 {
         self.view().await.size_bytes
     }

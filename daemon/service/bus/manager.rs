@@ -94,13 +94,13 @@ impl Manager {
 
     /// What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`,
     /// `idle`.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn capabilities(&self) -> Vec<String> {
         self.core.sample().await.capabilities.clone()
     }
 
     /// Compression algorithms that this kernel offers; empty while there is no device to ask.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn supported_algorithms(&self) -> Vec<String> {
         let snapshot = self.core.sample().await;
         snapshot.devices.first().map(|device| device.available_algorithms.clone()).unwrap_or_default()
@@ -155,7 +155,7 @@ impl Manager {
 
     /// What it did then, in this order: device, action (`recompress`, `write-back`, `compact`, `mark-idle`), which pages, the
     /// reason, what came of it.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     fn maintenance_actions(&self) -> Vec<(String, String, String, String, String)> {
         let snapshot = self.core.latest();
         let row = |action: &report::Action| {
@@ -166,7 +166,7 @@ impl Manager {
     }
 
     /// What it did not do then: device (or empty), policy, reason.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     fn maintenance_skipped(&self) -> Vec<(String, String, String)> {
         self.core.latest().maintenance.skipped.clone()
     }

@@ -149,7 +149,8 @@ impl RamDisk {
         self.view().await.status.last_save_usec
     }
 
-    /// When its timer saves it next, in microseconds since 1970; 0 is never, or not known yet.
+    /// When its timer saves it next, in microseconds since 1970; 0 is never, or not known yet. No signal: it changes with
+    /// LastSaveTimestamp and with every step of the clock.
     #[zbus(property(emits_changed_signal = "false"))]
     fn next_save_timestamp(&self) -> u64 {
         self.core.next_saves.of(&self.name)

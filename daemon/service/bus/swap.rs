@@ -51,7 +51,7 @@ impl Swap {
     }
 
     /// Bytes that fit.
-    #[zbus(property(emits_changed_signal = "false"))]
+    #[zbus(property)]
     async fn size_bytes(&self) -> u64 {
         self.view().await.map_or(0, |swap| swap.size_bytes)
     }
