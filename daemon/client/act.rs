@@ -14,6 +14,7 @@ use host::linux::LinuxHost;
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
 use logic::human::human;
+use logic::proc::device_number;
 use logic::sample::{RoleView, Snapshot};
 use logic::view::View;
 
@@ -28,7 +29,14 @@ pub fn forced(force: bool) -> HashMap<&'static str, Variant<'static>> {
 
 /// The path of a device, by its name or its node.
 async fn device(bus: &Bus, name: &str) -> Result<OwnedObjectPath> {
-    bus.manager("GetDevice", &bare(name)).await
+    bus.manager("GetDevice", &device_name(name)?).await
+}
+
+/// The name of a device, by its name or its node.
+fn device_name(name: &str) -> Result<&str> {
+    let remedy = if name.contains('/') { "" } else { "; for RAM disks there is `zramdctl disk`" };
+    let wrong = || Error::new(ErrorKind::NotFound, format!("{name} is no zram device{remedy}"));
+    Some(bare(name)).filter(|name| device_number(name).is_some()).ok_or_else(wrong)
 }
 
 pub(super) fn bare(name: &str) -> &str {
@@ -79,7 +87,7 @@ pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitS
     for name in names {
         let end = async {
             let job: OwnedObjectPath =
-                bus.manager("RemoveDevice", &(bare(name), forced(change.force))).await?;
+                bus.manager("RemoveDevice", &(device_name(name)?, forced(change.force))).await?;
             finish(&mut jobs, &job, change.no_block, &format!("removing {}", bare(name))).await
         };
         ends.push(end.await);
@@ -106,16 +114,17 @@ pub async fn resize(ask: bool, name: &str, size: &str, change: Change) -> Result
 
 /// `swap on`.
 pub async fn swap_on(ask: bool, name: &str, change: NoBlock) -> Result<ExitStatus> {
+    let name = device_name(name)?;
     let found = machine();
     // The daemon activates file systems, too.
-    if found.device(bare(name)).is_some_and(|device| device.role == RoleView::Filesystem) {
+    if found.device(name).is_some_and(|device| device.role == RoleView::Filesystem) {
         return Err(no_swap(name));
     }
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     // By name: a device that is off has no object.
-    let job: OwnedObjectPath = bus.manager("ActivateDevice", &(bare(name), forced(false))).await?;
-    finish(&mut jobs, &job, change.no_block, &format!("switching on {}", bare(name))).await?;
+    let job: OwnedObjectPath = bus.manager("ActivateDevice", &(name, forced(false))).await?;
+    finish(&mut jobs, &job, change.no_block, &format!("switching on {name}")).await?;
     Ok(ExitStatus::Success)
 }
 

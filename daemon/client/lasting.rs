@@ -21,7 +21,7 @@ use host::linux::ramdisk::Calls;
 use host::linux::{files, lasting, process};
 use logic::change::Action;
 use logic::config::fragment;
-use logic::config::lasting::{FILE, HEAD, NAME, Rewrite, left};
+use logic::config::lasting::{FILE, HEAD, NAME, Rewrite, check, keys, left};
 use logic::config::problem::Severity;
 use logic::config::render;
 use logic::config::schema::SectionKind;
@@ -39,15 +39,20 @@ fn section(name: &str) -> String {
     if SectionKind::of(name).is_some() { name.to_owned() } else { format!("ramdisk.{name}") }
 }
 
-/// The kind of a section, and an error for a key that it does not have.
+/// The kind of a section, and an error for a key that it does not have, or that cannot be changed here.
 fn kind_with(section: &str, key: &str) -> Result<SectionKind, Error> {
     let kind = SectionKind::of(section).unwrap_or(SectionKind::RamDisk);
-    if kind.key(key).is_some() {
+    let allowed = keys(section)?;
+    if kind.key(key).is_some() || allowed.is_empty() {
+        check(section, key)?;
         return Ok(kind);
     }
     let meant = nearest(key, kind.keys().iter().map(|key| key.name));
-    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
-    Err(usage(format!("unknown key `{key}` of [{section}]{meant}")))
+    let meant = meant.map_or_else(
+        || format!("there are {}", allowed.join(", ")),
+        |meant| format!("did you mean `{meant}`?"),
+    );
+    Err(usage(format!("unknown key `{key}` of [{section}]; {meant}")))
 }
 
 /// `set`.
@@ -263,6 +268,11 @@ mod tests {
         ] {
             assert_eq!(section(name), expected);
         }
-        assert!(kind_with("zram0", "zram-sise").unwrap_err().message.contains("`zram-size`"));
+        let kind = |section, key| kind_with(section, key).map_err(|error| error.kind);
+        assert_eq!(kind("zram0", "zram-size"), Ok(SectionKind::Device));
+        assert_eq!(kind("zram0", "zram-sise"), Err(ErrorKind::InvalidArgument));
+        assert_eq!(kind("ramdisk.logs", "zram-size"), Err(ErrorKind::InvalidArgument));
+        // It is a table, whose keys have other names.
+        assert_eq!(kind("maintenance", "recompress"), Err(ErrorKind::Unsafe));
     }
 }

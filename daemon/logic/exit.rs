@@ -32,9 +32,15 @@ pub const STATUSES: [(ExitStatus, &str); 10] = [
     (ExitStatus::Usage, "Wrong usage."),
     (ExitStatus::Inactive, "A named object is inactive, or doctor found warnings only."),
     (ExitStatus::NotFound, "There is no such device or disk."),
-    (ExitStatus::Unsupported, "The kernel lacks zram or a feature that is needed."),
+    (
+        ExitStatus::Unsupported,
+        "The kernel lacks zram or a feature that is needed, or the machine or its configuration does not allow it.",
+    ),
     (ExitStatus::Partly, "Some of several targets failed."),
-    (ExitStatus::Refused, "Refused because memory would run out or contents would be lost."),
+    (
+        ExitStatus::Refused,
+        "Refused because memory would run out, contents would be lost, or only root may change it.",
+    ),
     (ExitStatus::NotRunning, "zramd.service, or the bus, is not running."),
     (ExitStatus::NotPermitted, "Not permitted."),
 ];

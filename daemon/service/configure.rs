@@ -12,9 +12,10 @@ use super::core::Core;
 use super::operations::{Planned, assign, planned, with_overlay};
 use super::overlay::{drop_in, text_of};
 use super::reconcile::{
-    Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile, view,
+    Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile, told,
+    view,
 };
-use logic::config::lasting::{Changes, FILE, check, check_value};
+use logic::config::lasting::{self, Changes, FILE, check, check_value};
 use logic::overlay::{Assigned, Command, ENABLED, Overlay, file_name};
 use logic::record::Target;
 
@@ -39,6 +40,7 @@ fn changes(
 ) -> Result<Changes> {
     let mut changes = Changes::new();
     for (section, keys) in sections.iter() {
+        lasting::keys(section)?;
         let mut assigned = Overlay::default();
         let mut new = BTreeMap::new();
         for (key, value) in keys.iter() {
@@ -111,10 +113,6 @@ impl Core {
 
     async fn planned_until_boot(self: &Arc<Self>, changes: Changes, forced: bool) -> Result<Planned> {
         let (section, target, keys) = only_one(changes)?;
-        // The section becomes part of a file name.
-        if section.contains('/') {
-            return Err(invalid(format!("{section:?} is no section")));
-        }
         let before = text_of(&section);
         let mut overlay = before.as_deref().map(Overlay::parse).unwrap_or_default();
         if before.is_none() {
@@ -155,7 +153,7 @@ impl Core {
                 must_be_without_mistakes(section, FILE, &proposal.view)?;
             }
             let wish = Wish { lasting: proposal.lasting.clone(), ..wish };
-            reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await
+            reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await.map(told)
         })
         .await
     }

@@ -13,11 +13,10 @@ use super::core::Core;
 use super::handle::Handle;
 use super::lane;
 use super::overlay::{drop_in, is_transient, switched_off, text_of};
-use super::reconcile::{Before, NOTHING, Wish, With, propose, reconcile, view};
+use super::reconcile::{Before, Wish, With, propose, reconcile, told, view};
 use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Action;
-use logic::human::human;
 use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
@@ -102,7 +101,7 @@ impl Core {
             } else {
                 With::Proposal(Box::new(lane::joined(planning.await)?))
             };
-            reconcile(&core, &handle, wish, with).await
+            reconcile(&core, &handle, wish, with).await.map(told)
         })
         .await
     }
@@ -219,16 +218,6 @@ impl Core {
     pub async fn set_memory_limit(self: &Arc<Self>, name: &str, bytes: u64) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.turn().await?;
-        let snapshot = self.resample().await;
-        let used =
-            snapshot.device(&format!("zram{number}")).map_or(0, |device| device.stats.memory.mem_used_total);
-        if (1..used).contains(&bytes) {
-            let used = human(used);
-            let message = format!(
-                "zram{number} uses {used}: with a limit below that, everything written to it would fail"
-            );
-            return Err(Error::new(ErrorKind::Unsafe, message));
-        }
         let wish = Wish::one(Target::Device(number), false);
         let (section, command) = (format!("zram{number}"), Some(Command::Limit));
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
@@ -289,11 +278,11 @@ impl Core {
             let mut proposal = propose(&core, &Wish::everything(false)).await?;
             proposal.tasks.retain(|task| task.by_verdict);
             if proposal.tasks.is_empty() {
-                return Ok(NOTHING.to_owned());
+                return Ok(told(None));
             }
             let only = proposal.tasks.iter().map(|task| task.target.clone()).collect();
             let wish = Wish { only: Some(only), ..Wish::everything(false) };
-            reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await
+            reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await.map(told)
         })
         .await
     }
@@ -347,5 +336,5 @@ pub(super) async fn with_overlay(
     }
     let before = Before { section: section.to_owned(), text: before, creates: false };
     let wish = Wish { before: Some(before), ..wish };
-    reconcile(core, handle, wish, With::Section(drop_in(section, &overlay))).await
+    reconcile(core, handle, wish, With::Section(drop_in(section, &overlay))).await.map(told)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::core::Core;
 use super::handle::Handle;
 use super::journal;
-use super::reconcile::{NOTHING, Wish, With, reconcile};
+use super::reconcile::{Wish, With, reconcile};
 use logic::record::Target;
 use logic::sample::Snapshot;
 use logic::work::Outcome;
@@ -62,8 +62,8 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
     // The settings are configured although they are not applied, which is intended here.
     let wish = Wish::gone(Target::Vm, false);
     match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
-        Ok(done) if done == NOTHING => false,
-        Ok(done) => {
+        Ok(None) => false,
+        Ok(Some(done)) => {
             journal::job_ended("vm", Outcome::Done, &done);
             true
         }

@@ -18,7 +18,7 @@ use engine::device::control;
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files, lasting, unit_files};
 use logic::change::Action;
-use logic::config::lasting::Rewrite;
+use logic::config::lasting::{FILE, Rewrite};
 use logic::outcome::Outcome;
 use logic::overlay::file_name;
 use logic::record::Target;
@@ -80,8 +80,13 @@ fn root() -> &'static Path {
     Path::new("/")
 }
 
-/// Message when there was nothing to do.
-pub const NOTHING: &str = "nothing to change";
+/// What a change has done, in words; `None` if there was nothing to do.
+pub type Done = Option<String>;
+
+/// The message for a user.
+pub fn told(done: Done) -> String {
+    done.unwrap_or_else(|| "nothing to change".to_owned())
+}
 
 /// Path of the change in progress; without `.json`, which is for records of targets.
 const OPERATION: &str = "/run/zramd/operation";
@@ -155,8 +160,8 @@ pub enum With {
     Proposal(Box<Proposal>),
 }
 
-/// Applies a change, and returns a message about what was done.
-pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish, with: With) -> Result<String> {
+/// Applies a change.
+pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish, with: With) -> Result<Done> {
     super::notify::reloading();
     core.changes.fetch_add(1, Ordering::SeqCst);
     core.enter(Phase::Reloading);
@@ -170,7 +175,7 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish, with: With
     cleared.and(done)
 }
 
-async fn begin(core: &Arc<Core>, handle: &Handle, wish: &Wish, with: With) -> Result<String> {
+async fn begin(core: &Arc<Core>, handle: &Handle, wish: &Wish, with: With) -> Result<Done> {
     let proposal = match (with, &wish.before) {
         (With::Proposal(proposal), _) => *proposal,
         (With::Section(text), Some(before)) => {
@@ -216,9 +221,15 @@ async fn take_back(core: &Arc<Core>, handle: &Handle, mut wish: Wish) -> Result<
     note(None).await
 }
 
-async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Proposal) -> Result<String> {
-    if let Some(before) = wish.before.as_ref().filter(|before| before.creates) {
+async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Proposal) -> Result<Done> {
+    if let Some(before) = wish.before.as_ref().filter(|_| !wish.gone) {
         must_be_without_mistakes(&before.section, &file_name(&before.section), &proposal.view)?;
+    }
+    if wish.before.is_some() || proposal.lasting.is_some() {
+        // The values came with the call, and not from a file.
+        for task in proposal.tasks.iter_mut().filter(|task| task.kind == Some(ErrorKind::Config)) {
+            task.kind = Some(ErrorKind::InvalidArgument);
+        }
     }
     let _claims = claim_disks(core, handle, &mut proposal.tasks);
     if wish.unset {
@@ -234,7 +245,10 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
             lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
         }
     }
-    if let Some(rewrite) = proposal.lasting.take() {
+    let rewrite = proposal.lasting.take();
+    let written = rewrite.as_ref().filter(|rewrite| rewrite.before != rewrite.after);
+    let written = written.map(|_| format!("{FILE} is changed; nothing in use changes"));
+    if let Some(rewrite) = rewrite {
         // What cannot be applied is not written.
         let refused = Report::of(&proposal.tasks);
         if let Err(error) = refused.sentence() {
@@ -270,7 +284,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
             })?;
         }
     }
-    Ok(sentence)
+    Ok(sentence.or(written))
 }
 
 /// An error if a section has mistakes in this file; unknown keys count, because the caller can correct them.
@@ -358,15 +372,14 @@ impl Report {
     }
 
     /// One message for all: failures first, then what was done.
-    fn sentence(&self) -> Result<String> {
+    fn sentence(&self) -> Result<Done> {
         let of = |failed: bool| {
             let texts = self.outcomes.iter().filter(|outcome| outcome.error.is_some() == failed);
             texts.map(|outcome| outcome.text.as_str()).collect::<Vec<&str>>().join("; ")
         };
         let (failed, done) = (of(true), of(false));
         match self.outcomes.iter().find_map(|outcome| outcome.error) {
-            None if done.is_empty() => Ok(NOTHING.to_owned()),
-            None => Ok(done),
+            None => Ok(Some(done).filter(|done| !done.is_empty())),
             Some(kind) if done.is_empty() => Err(Error::new(kind, failed)),
             Some(kind) => Err(Error::new(kind, format!("{failed}; done: {done}"))),
         }

@@ -12,7 +12,7 @@ use super::bus::manager::Manager;
 use super::core::{Core, Mode, Phase};
 use super::handle::Handle;
 use super::ramdisk::space;
-use super::reconcile::{NOTHING, Wish, With, interrupted, reconcile, view};
+use super::reconcile::{Wish, With, interrupted, reconcile, told, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
@@ -154,9 +154,9 @@ async fn adopt(core: &Arc<Core>) {
     if let Some((wish, resumes)) = wish {
         let _guard = core.lane.lock().await;
         match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
-            Ok(done) if resumes => journal::resumed(&done),
-            Ok(done) if done == NOTHING => {}
-            Ok(done) => journal::job_ended("provision", Outcome::Done, &done),
+            Ok(done) if resumes => journal::resumed(&told(done)),
+            Ok(None) => {}
+            Ok(Some(done)) => journal::job_ended("provision", Outcome::Done, &done),
             Err(error) => {
                 let kind = if resumes { "resume" } else { "provision" };
                 journal::ended(kind, Outcome::Failed, &error.message, error.kind.is_slip());

@@ -169,7 +169,8 @@ fn a_change_lasts_is_shown_and_can_be_unset() {
 
     // An override until the next boot takes precedence.
     machine.ok(&["set", "--runtime", "zram0", "swap-priority=7"]);
-    machine.ok(&["set", "zram0", "swap-priority=60"]);
+    let written = machine.ok(&["set", "zram0", "swap-priority=60"]);
+    assert!(written.contains(DROP_IN), "{written}");
     assert_eq!(swap("zram0"), Some((24, 7)));
     machine.ok(&["unset", "--runtime", "zram0"]);
     assert_eq!(swap("zram0"), Some((24, 60)));
@@ -197,9 +198,19 @@ fn what_cannot_be_applied_is_not_written() {
     );
     let Some(machine) = Machine::begin(&config) else { return };
     machine.ok(&["set", "zram0", "swap-priority=50"]);
+    let again = machine.ok(&["set", "zram0", "swap-priority=50"]);
+    assert!(!again.contains(DROP_IN), "{again}");
     for (words, status) in [
         ("zram0 swap-priority=32768", 2),
+        ("--runtime zram0 swap-priority=32768", 2),
         ("zram0 zram-size=8Gib8", 2),
+        ("zram0 zram-size=-5", 2),
+        ("zram0 zram-size=1KiB", 2),
+        ("zram0 zram-resident-limit=1KiB", 7),
+        ("zram5 swap-priority=3", 4),
+        ("scratch size=8MiB", 4),
+        ("../x size=8MiB", 2),
+        (" size=8MiB", 2),
         ("zram0 zram-sise=8MiB", 2),
         ("zram0 zram-size=", 2),
         ("zram0 zram-size", 2),
@@ -209,6 +220,7 @@ fn what_cannot_be_applied_is_not_written() {
         ("logs pre-save=/bin/true", 7),
         ("logs store=/root", 7),
         ("vm tune=true", 7),
+        ("maintenance recompress=true", 7),
         ("zram1 zram-size=24MiB", 7),
         ("--runtime defaults swap-priority=5", 2),
         ("--runtime zram7 swap-priority=5", 4),
@@ -307,7 +319,7 @@ fn what_a_change_will_do_is_told_before() {
     let refused = planned(&machine, "zram0", ("mount-point", "s", "/srv"), &[]);
     assert!(refused[0].contains("zramdctl edit"), "{refused:?}");
     let odd = planned(&machine, "ramdisk.../x", ("size", "s", "8MiB"), &["runtime"]);
-    assert!(odd[0].contains("section"), "{odd:?}");
+    assert!(odd[0].contains("RAM disk"), "{odd:?}");
     assert_eq!((machine.drop_in(), machine.names(), swaps()), before);
     // It is what Configure then does.
     machine.ok(&["set", "--runtime", "zram0", "zram-size=24MiB"]);

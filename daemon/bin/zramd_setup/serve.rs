@@ -10,7 +10,7 @@ use host::linux::files::Sources;
 use host::linux::{LinuxHost, cancel, files, unit_files};
 use logic::change::Action;
 use logic::config::Loaded;
-use logic::config::lasting::{Changes, Rewrite, changed, must_have_effect};
+use logic::config::lasting::{Changes, Rewrite, changed, must_be_described, must_have_effect};
 use logic::exit::ExitStatus;
 use logic::overlay::section_of_path;
 use logic::plan::Activation;
@@ -69,6 +69,7 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
     };
     let loaded = files::load(root, sources.clone());
     if let Some(changes) = &invocation.set {
+        must_be_described(&loaded, changes)?;
         must_have_effect(&loaded, changes)?;
     }
     let survey = survey(invocation, &loaded, targets)?;

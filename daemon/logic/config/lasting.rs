@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::edit::{self, Refused};
 use super::keys::{device, ramdisk};
+use super::ramdisk::wrong_name;
 use super::schema::SectionKind;
 use super::{Loaded, fragment::Assignment};
 use crate::error::{Error, ErrorKind};
+use crate::record::Target;
 
 /// The drop-in.
 pub const FILE: &str = "/etc/zramd/zramd.toml.d/99-zramdctl.toml";
@@ -54,6 +56,9 @@ const RAM_DISK: [&str; 4] = [
 /// The keys of a section that can be changed without an editor: sizes, algorithms, priority and limits. Others name paths,
 /// devices, owners or commands, which amounts to running code as root.
 pub fn keys(section: &str) -> Result<&'static [&'static str], Error> {
+    if let Some((message, hint)) = section.strip_prefix("ramdisk.").and_then(wrong_name) {
+        return Err(Error::new(ErrorKind::InvalidArgument, format!("{message} ({hint})")));
+    }
     match SectionKind::of(section) {
         Some(SectionKind::Device | SectionKind::Defaults) => Ok(&DEVICE),
         Some(SectionKind::RamDisk) => Ok(&RAM_DISK),
@@ -121,6 +126,32 @@ pub fn left(text: String) -> Option<String> {
     (!trimmed.is_empty() && trimmed != HEAD.trim()).then_some(text)
 }
 
+/// An error for values of a device or RAM disk that no other file describes, unless they say how large it is: the name of an
+/// existing one may be misspelled.
+pub fn must_be_described(loaded: &Loaded, changes: &Changes) -> Result<(), Error> {
+    for (section, keys) in changes {
+        let described_by = match SectionKind::of(section) {
+            Some(SectionKind::Device) => &[device::ZRAM_SIZE.name, device::ZRAM_FRACTION.name][..],
+            Some(SectionKind::RamDisk) => &[ramdisk::MOUNT_POINT.name],
+            _ => continue,
+        };
+        let found = loaded.merged.sections.get(section).map(|section| &section.keys);
+        let is_described = found.is_some_and(|found| {
+            let elsewhere = |assignment: &Assignment| !assignment.origin.file.ends_with(&FILE[1..]);
+            found.values().any(elsewhere) || described_by.iter().any(|key| found.contains_key(*key))
+        });
+        if !is_described && keys.values().any(Option::is_some) {
+            let remedy = match Target::of_section(section) {
+                Some(Target::Device(_)) => format!("`zramdctl set {section} zram-size=SIZE` creates one"),
+                _ => "`zramdctl edit` adds one".to_owned(),
+            };
+            let message = format!("there is no section [{section}] in the configuration; {remedy}");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+    }
+    Ok(())
+}
+
 /// An error for a new value that another file overrides. Overrides until the next boot are expected to.
 pub fn must_have_effect(loaded: &Loaded, changes: &Changes) -> Result<(), Error> {
     for (section, keys) in changes {
@@ -161,7 +192,9 @@ mod tests {
                 assert_eq!(check(section, key).unwrap_err().kind, ErrorKind::Unsafe, "{key}");
             }
         }
-        assert_eq!(check("zram", "zram-size").unwrap_err().kind, ErrorKind::InvalidArgument);
+        for section in ["zram", "ramdisk.", "ramdisk.a b", "ramdisk.../x"] {
+            assert_eq!(check(section, "size").unwrap_err().kind, ErrorKind::InvalidArgument, "{section}");
+        }
         let value = |key, value| check_value("zram0", key, value).map_err(|error| error.kind);
         assert_eq!(value("zram-size", "\"ram / 2\""), Ok(()));
         assert_eq!(value("compression-algorithm", "\"zstd(level=3)\""), Ok(()));
@@ -179,6 +212,32 @@ mod tests {
         assert_eq!(missing.kind, ErrorKind::NotFound);
         let inline = changed(Some("zram0 = {}\n"), &changes("zram0", "zram-size", Some("5"))).unwrap_err();
         assert_eq!(inline.kind, ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn a_misspelled_name_creates_nothing() {
+        let result = |files: &[(&str, &str)], section: &str, key: &str| {
+            let files: Vec<_> =
+                files.iter().map(|(path, text)| ((*path).into(), (*text).to_owned())).collect();
+            must_be_described(&load(&files, ""), &changes(section, key, Some("5")))
+                .map_err(|error| error.kind)
+        };
+        let other = "/etc/zramd/zramd.toml";
+        let priority = "[zram1]\nswap-priority = 5\n";
+        let size = "[zram1]\nzram-size = \"64MiB\"\n";
+        let disk = "[ramdisk.a]\nsize = \"5MiB\"\n";
+        let missing = Err(ErrorKind::NotFound);
+        assert_eq!(result(&[(FILE, priority)], "zram1", "swap-priority"), missing);
+        assert_eq!(result(&[(FILE, size)], "zram1", "zram-size"), Ok(()));
+        assert_eq!(
+            result(&[(other, "[zram1]\nfs-type = \"ext4\""), (FILE, priority)], "zram1", "swap-priority"),
+            Ok(())
+        );
+        assert_eq!(result(&[(FILE, disk)], "ramdisk.a", "size"), missing);
+        assert_eq!(
+            result(&[(other, "[ramdisk.a]\nmount-point = \"/a\""), (FILE, disk)], "ramdisk.a", "size"),
+            Ok(())
+        );
     }
 
     #[test]

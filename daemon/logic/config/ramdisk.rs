@@ -111,15 +111,21 @@ pub(super) fn ramdisk(
 }
 
 fn check_name(name: &str, reader: &mut SectionReader<'_>) {
+    if let Some((message, hint)) = wrong_name(name) {
+        reader.fail(Problem::error(reader.origin(), message).hint(hint));
+    }
+}
+
+/// What is wrong with the name of a RAM disk, and what it can consist of.
+pub(super) fn wrong_name(name: &str) -> Option<(String, String)> {
     let mut letters = name.chars();
     let good = name.len() <= LONGEST_NAME
         && letters.next().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
         && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-    if !good {
-        let problem = Problem::error(reader.origin(), format!("`{name}` cannot be the name of a RAM disk"));
-        reader
-            .fail(problem.hint(format!("use lower-case letters, digits and dashes, at most {LONGEST_NAME}")));
-    }
+    (!good).then(|| {
+        let hint = format!("use lower-case letters, digits and dashes, at most {LONGEST_NAME}");
+        (format!("`{name}` cannot be the name of a RAM disk"), hint)
+    })
 }
 
 /// The zram device of the RAM disk; its number may be assigned later.
