@@ -96,6 +96,8 @@ def _run(arguments: argparse.Namespace) -> int:
             runnable.append((each, variant))
         else:
             outcomes.append(runner.skipped(each, f"it is not for the kernel {variant}"))
+        if not arguments.kernel and not arguments.scenarios:
+            runnable += [(each.repeated_on(other), other) for other in each.also_on]
     variants = sorted({variant for _, variant in runnable})
     dependencies.check(variants)
     kernels = {variant: kernel(variant) for variant in variants}

@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import LAB, LabError
@@ -29,6 +29,7 @@ class Scenario:
     path: Path
     title: str
     kernels: tuple[str, ...]  # kernels it can run on, the preferred one first
+    also_on: tuple[str, ...]  # those of them on which a plain run repeats it
     memory: int  # bytes
     disk2: int  # bytes; 0 is no second disk
     cpus: int  # if the kernel supports several
@@ -40,6 +41,11 @@ class Scenario:
     by_name: bool  # only run by name: it needs something that a plain run does not provide
     name: str
     out: Path  # where its output is kept
+
+    def repeated_on(self, variant: str) -> "Scenario":
+        """The same scenario on another kernel, with its own output."""
+        name = f"{self.name}@{variant}"
+        return replace(self, name=name, out=self.out.with_name(name))
 
     @property
     def longest(self) -> float:
@@ -68,6 +74,7 @@ def read(path: Path, name: str, out: Path) -> Scenario:
         path=path,
         title=head.take("title"),
         kernels=tuple(head.take("kernels", "debian newest stock").split()),
+        also_on=tuple(head.take("also-on", "").split()),
         memory=head.size("memory", "512M"),
         disk2=head.size("disk2", "0"),
         cpus=int(head.take("cpus", "1")),
@@ -81,7 +88,7 @@ def read(path: Path, name: str, out: Path) -> Scenario:
         out=out,
     )
     head.nothing_left()
-    unknown = set(scenario.kernels) - set(VARIANTS)
+    unknown = set(scenario.kernels + scenario.also_on) - set(VARIANTS)
     if unknown:
         raise LabError(f"{name}: there is no kernel {', '.join(sorted(unknown))}; there are: {', '.join(VARIANTS)}")
     return scenario
