@@ -91,7 +91,7 @@ pub struct Subscribers {
 }
 
 /// The objects whose statistics a subscriber receives.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Selection {
     /// Every device.
     Devices,

@@ -10,6 +10,7 @@ use zbus::object_server::SignalEmitter;
 use super::ROOT;
 use super::bus::device::{Device, stats_map};
 use super::bus::error::{Error, ErrorKind, Result};
+use super::bus::filesystem::{self, Filesystem};
 use super::bus::manager::{self, Manager};
 use super::bus::ramdisk::{self, RamDisk};
 use super::bus::{BUS, caller, device_path, disk_path};
@@ -129,6 +130,11 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Se
         for device in &snapshot.devices {
             if let Some(emitter) = to(device_path(&device.name)) {
                 Device::stats_updated(&emitter, stats_map(device)).await.ok();
+                // `Subscribe` is for the counters of devices only.
+                if let Some(mount) = device.mount.as_ref().filter(|_| selection != Selection::Devices) {
+                    let space = filesystem::stats_map(mount, &snapshot);
+                    Filesystem::space_updated(&emitter, space).await.ok();
+                }
             }
         }
         for disk in &snapshot.disks {

@@ -417,6 +417,13 @@ pub trait Swap {
 }
 #[proxy(interface = "org.zramd1.Filesystem", assume_defaults = true)]
 pub trait Filesystem {
+    /// SpaceUpdated signal
+    #[zbus(signal)]
+    fn space_updated(
+        &self,
+        stats: std::collections::HashMap<&str, zbus::Variant<'_>>,
+    ) -> zbus::Result<()>;
+
     /// FsType property
     #[zbus(property)]
     fn fs_type(&self) -> zbus::Result<String>;

@@ -1,11 +1,13 @@
 //! `org.zramd1.Filesystem`: a device that is mounted.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use zbus::interface;
+use zbus::object_server::SignalEmitter;
+use zbus::{Variant, interface};
 
 use crate::core::Core;
-use logic::sample::MountView;
+use logic::sample::{MountView, Snapshot};
 
 /// The file system on one device.
 #[derive(Debug)]
@@ -23,6 +25,16 @@ impl Filesystem {
         let snapshot = self.core.sample().await;
         snapshot.device(&self.name).and_then(|device| device.mount.clone()).unwrap_or_default()
     }
+}
+
+/// Its space, with the names of the properties.
+pub(crate) fn stats_map(mount: &MountView, snapshot: &Snapshot) -> HashMap<&'static str, Variant<'static>> {
+    let space = [
+        ("SizeBytes", mount.size_bytes),
+        ("UsedBytes", mount.used_bytes),
+        ("StatsTimestampMonotonic", snapshot.timestamp_monotonic_usec),
+    ];
+    space.map(|(name, value)| (name, value.into())).into()
 }
 
 /// A mounted file system on a zram device.
@@ -57,4 +69,12 @@ impl Filesystem {
     async fn used_bytes(&self) -> u64 {
         self.view().await.used_bytes
     }
+
+    /// SizeBytes and UsedBytes of one moment, and StatsTimestampMonotonic, microseconds since boot (CLOCK_MONOTONIC); sent to those
+    /// only who called SubscribeTo of the manager.
+    #[zbus(signal)]
+    pub(crate) async fn space_updated(
+        emitter: &SignalEmitter<'_>,
+        stats: HashMap<&str, Variant<'_>>,
+    ) -> zbus::Result<()>;
 }
