@@ -131,7 +131,12 @@ fn is_same(one: Option<&Item>, other: Option<&Item>) -> bool {
 /// Applies the changes without systemd.
 pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Result<Vec<Outcome>, Error> {
     let mut outcomes = Vec::new();
-    for change in survey.changes.iter().filter(|change| change.action.stops()) {
+    let stops = |disks: bool| {
+        let wanted = move |change: &&Change| matches!(change.target, Target::RamDisk(_)) == disks;
+        survey.changes.iter().filter(|change| change.action.stops()).filter(wanted)
+    };
+    // RAM disks before the devices that hold them.
+    for change in stops(true).chain(stops(false)) {
         if change.action == Action::Reactivate {
             // The planner handles it in one step, which keeps the device.
             continue;

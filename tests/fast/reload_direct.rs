@@ -95,3 +95,20 @@ fn a_refusal_of_the_planner_is_not_success() {
         outcomes.iter().flat_map(|outcome| &outcome.errors).map(|error| error.kind).collect();
     assert_eq!(errors, [ErrorKind::Unsafe]);
 }
+
+#[test]
+fn a_ram_disk_is_removed_before_the_device_that_holds_it() {
+    let machine = SimMachine::new(KernelConfig::full());
+    let disk = "[ramdisk.held]\nmount-point = \"/held\"\nsize = \"32MiB\"\nbackend = \"zram\"\n";
+    let applied = engine::apply(&mut machine.process(), &configured(disk)).unwrap();
+    for outcome in applied.outcomes {
+        assert_eq!(outcome.errors, []);
+    }
+    let survey = look(&machine, &configured(""), true);
+    let removed = [("zram0".to_owned(), Action::Remove), ("ramdisk.held".to_owned(), Action::Remove)];
+    assert_eq!(actions(&survey), removed);
+    for outcome in carry_out(&mut machine.process(), &configured(""), &survey).unwrap() {
+        assert_eq!(outcome.errors, []);
+    }
+    assert_eq!(sizes(&machine), [0]);
+}
