@@ -84,22 +84,27 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
         let latest = Instant::now() + LONGEST_WAIT;
         loop {
             let request = core.request();
-            let done = publish(&core, &connection, &mut published).await;
+            try_publish(&core, &connection, &mut published).await;
             core.fulfil(request);
-            if let Err(error) = done {
-                // The next change retries; a lost connection ends the daemon elsewhere.
-                log::warn!("cannot publish a change: {error}");
-            }
             let quiet = tokio::time::timeout(SETTLED, core.changed.notified()).await.is_err();
             if quiet || Instant::now() > latest {
                 break;
             }
         }
+        // The kernel does not announce that a device was reset, which another program may do after its `swapoff`.
+        try_publish(&core, &connection, &mut published).await;
         let now = core.latest().problems.clone();
         super::journal::problems(&published.problems, &now);
         published.problems = now;
         published.ranks.follow(&core);
         core.next_saves.ask();
+    }
+}
+
+async fn try_publish(core: &Arc<Core>, connection: &Connection, published: &mut Published) {
+    if let Err(error) = publish(core, connection, published).await {
+        // The next change retries; a lost connection ends the daemon elsewhere.
+        log::warn!("cannot publish a change: {error}");
     }
 }
 
