@@ -70,6 +70,8 @@ pub struct Seen {
 
 /// Minimum difference in percent: the kernel's total memory varies a little from boot to boot.
 const NOTICEABLE_PERCENT: u64 = 5;
+/// Size of the largest pages that Linux has.
+const LARGEST_PAGE: u64 = 64 << 10;
 /// Minimum size of a second device.
 const LEAST: u64 = 64 << 20;
 
@@ -100,8 +102,11 @@ pub fn decide(seen: &Seen, on_change: OnChange) -> Option<Resize> {
 
 /// Findings about changes left to the administrator, until they are made; `size` returns the present size of a device.
 pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Finding> {
-    let is_as_it_was =
-        |resize: &&Resize| size(resize.number) == Some(resize.from.saturating_sub(resize.added));
+    // The kernel rounds a size up to whole pages.
+    let is_as_it_was = |resize: &&Resize| {
+        let was = resize.from.saturating_sub(resize.added);
+        size(resize.number).is_some_and(|size| (was..was.saturating_add(LARGEST_PAGE)).contains(&size))
+    };
     let open = resizes.iter().filter(|resize| resize.step == Step::Offer).filter(is_as_it_was);
     open.map(|resize| {
         let remedy = match resize.added {
@@ -156,6 +161,8 @@ mod tests {
         let offered = decide(&seen(), OnChange::Report).unwrap();
         let found = findings(std::slice::from_ref(&offered), |_| Some(4 * GIB));
         assert_eq!((found[0].code, found[0].object.as_str()), (Code::MemoryChanged, "zram0"));
+        let odd = Resize { from: 4 * GIB - 5, ..offered.clone() };
+        assert_eq!(findings(&[odd], |_| Some(4 * GIB)).len(), 1);
         assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);
         let applied = decide(&seen(), OnChange::Apply).unwrap();
         assert_eq!(findings(&[applied], |_| Some(4 * GIB)), []);
