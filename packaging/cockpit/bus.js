@@ -156,6 +156,16 @@ export class Daemon extends EventTarget {
         }
     }
 
+    /** Reads the properties of the manager, of which some have no signal. */
+    async #askManager() {
+        const owner = this.#owner;
+        const properties = await this.ask(ROOT, "org.freedesktop.DBus.Properties", "GetAll", "s", MANAGER).catch(() => null);
+        if (properties && this.#owner === owner) {
+            this.#store(ROOT, MANAGER, plain(properties));
+            this.#emit("changed");
+        }
+    }
+
     #add(path, interfaces) {
         for (const [name, properties] of Object.entries(interfaces)) {
             if (name.startsWith(NAME + "."))
@@ -175,6 +185,9 @@ export class Daemon extends EventTarget {
         switch (signal) {
         case "InterfacesAdded":
             this.#add(values[0], values[1]);
+            // A device shows what the kernel can do.
+            if (DEVICE in values[1] && !this.manager.SupportedAlgorithms?.length)
+                this.#askManager();
             break;
         case "InterfacesRemoved": {
             const interfaces = this.objects.get(values[0]) || {};
@@ -190,7 +203,7 @@ export class Daemon extends EventTarget {
             this.#figures(path, DEVICE, values[0]);
             return;
         case "SpaceUpdated":
-            this.#figures(path, DISK, values[0]);
+            this.#figures(path, name, values[0]);
             return;
         case "TotalsUpdated":
             this.#figures(path, MANAGER, values[0]);

@@ -26,7 +26,9 @@ function use(object) {
         return cockpit.format(_("swap, priority $0"), swap.Priority);
     if (swap)
         return _("swap, off");
-    return files?.MountPoint || { filesystem: _("file system"), raw: _("raw"), unused: _("unused") }[device.Role] || device.Role;
+    if (files)
+        return cockpit.format(_("$0, $1 of $2 in use"), files.MountPoint, bytes(files.UsedBytes), bytes(files.SizeBytes));
+    return { filesystem: _("file system"), raw: _("raw"), unused: _("unused") }[device.Role] || device.Role;
 }
 
 function state(device, now) {
@@ -36,6 +38,12 @@ function state(device, now) {
     const age = now - device.StatsTimestampMonotonic;
     const old = age > OLD ? " " + cockpit.format(_("(figures $0 s old)"), Math.round(age / 1e6)) : "";
     return (words[device.State] || device.State) + old;
+}
+
+/** The algorithm with its parameters, as a configuration file has it. */
+export function algorithm({ Algorithm: name, AlgorithmParameters: parameters }) {
+    const words = Object.entries(parameters).map(([key, value]) => `${key}=${value}`);
+    return words.length ? `${name}(${words.join(", ")})` : name;
 }
 
 function memory(device) {
@@ -90,8 +98,11 @@ export class Devices {
         return row;
     }
 
-    #algorithms() {
-        return ["auto", ...this.page.daemon.manager.SupportedAlgorithms || []];
+    /** A field for the algorithm, with those of the kernel to choose from. */
+    algorithmField(before, schema) {
+        const choices = ["auto", ...this.page.daemon.manager.SupportedAlgorithms || []];
+        return dialogs.listField("compression-algorithm", _("Compression algorithm"), before,
+                                 { schema: schema["compression-algorithm"], choices });
     }
 
     #fields(values) {
@@ -99,7 +110,9 @@ export class Devices {
         const field = (key, label, more) => dialogs.keyField(key, label, values[key] ?? "", { schema: schema[key], ...more });
         return [
             field("zram-size", _("Size"), { placeholder: "4GiB" }),
-            field("compression-algorithm", _("Compression algorithm"), { choices: this.#algorithms() }),
+            this.algorithmField(values["compression-algorithm"] ?? "", schema),
+            dialogs.listField("recompression-algorithm", _("Algorithms for recompression"), values["recompression-algorithm"] ?? "",
+                              { schema: schema["recompression-algorithm"] }),
             field("zram-resident-limit", _("Memory limit"), { choices: ["none"] }),
             "swap-priority" in values && field("swap-priority", _("Swap priority")),
         ].filter(Boolean);
@@ -116,7 +129,8 @@ export class Devices {
         const swap = page.daemon.objects.get(path)?.[SWAP];
         const fields = this.#fields({
             "zram-size": exactly(device.DiskSizeBytes),
-            "compression-algorithm": device.Algorithm,
+            "compression-algorithm": algorithm(device),
+            "recompression-algorithm": device.RecompressionAlgorithms.map(([, name]) => name).join(", "),
             "zram-resident-limit": device.MemoryLimitBytes ? exactly(device.MemoryLimitBytes) : "none",
             ...swap ? { "swap-priority": String(swap.Priority) } : {},
         });
@@ -148,17 +162,17 @@ export class Devices {
         const name = dialogs.textField("name", _("Name"), _("A device is called zram and a number."));
         name.control.value = this.#free();
         const fields = [name, ...this.#fields({ "zram-size": "", "swap-priority": "" }), mount];
-        const keys = values => Object.fromEntries(Object.entries(values).filter(([key, value]) => key !== "name" && value !== "")
-                .map(([key, value]) => [key, dialogs.variantOf(value)]));
+        const keys = () => Object.fromEntries(fields.filter(field => field !== name && field.value() !== "")
+                .map(field => [field.name, dialogs.variantOf(field)]));
         dialogs.ask({
             title: _("Create device"),
             text: _("The device lasts until the next boot. Without a mount point it is swap; fields that are left empty have their defaults."),
             fields,
             button: _("Create"),
-            preview: values => dialogs.planOf(daemon, { [values.name]: keys(values) }, { runtime: cockpit.variant("b", true) }),
+            preview: values => dialogs.planOf(daemon, { [values.name]: keys() }, { runtime: cockpit.variant("b", true) }),
             // It returns when the device is in use.
             apply: async values => {
-                await daemon.call(ROOT, MANAGER, "CreateDevice", "a{sv}", { ...keys(values), name: cockpit.variant("s", values.name) });
+                await daemon.call(ROOT, MANAGER, "CreateDevice", "a{sv}", { ...keys(), name: cockpit.variant("s", values.name) });
             },
         });
     }

@@ -2,7 +2,7 @@
 
 import { MANAGER, ROOT } from "./bus.js";
 import { h, put, say, withCommands } from "./dom.js";
-import { allowed, mistake } from "./schema.js";
+import { allowed, mistake, tooMany } from "./schema.js";
 
 const _ = cockpit.gettext;
 
@@ -145,6 +145,15 @@ export function keyField(key, label, before, { schema, choices, placeholder }) {
     return field;
 }
 
+/** A field for a key whose value is a list, with commas between its items. Those within parentheses belong to an item. */
+export function listField(key, label, before, more) {
+    const field = keyField(key, label, before, more);
+    const text = field.value;
+    field.items = () => text().split(/,(?![^(]*\))/).map(item => item.trim()).filter(Boolean);
+    field.check = () => field.complain(tooMany(more.schema, field.items()));
+    return field;
+}
+
 /** A field for another text. */
 export function textField(name, label, hint) {
     return labelled(name, label, h("input", { type: "text", autocomplete: "off" }), hint);
@@ -163,8 +172,12 @@ export function switchField(name, label, hint) {
     return field;
 }
 
-/** A value of a key as it goes over the bus: a number where it is one, otherwise a text. */
-export function variantOf(text) {
+/** The value of a field as it goes over the bus: a list of several items, a number where it is one, otherwise a text. */
+export function variantOf(field) {
+    const text = field.value();
+    const items = field.items?.() || [];
+    if (items.length > 1)
+        return cockpit.variant("as", items);
     return /^-?\d+$/.test(text) ? cockpit.variant("i", Number(text)) : cockpit.variant("s", text);
 }
 

@@ -1,6 +1,7 @@
 // The table of RAM disks, with their snapshots.
 
-import { DISK } from "./bus.js";
+import { DEVICE, DISK } from "./bus.js";
+import { algorithm } from "./devices.js";
 import * as dialogs from "./dialogs.js";
 import { cell, h, put, say, sync, table } from "./dom.js";
 import { bytes, exactly, time, timeOrNever } from "./format.js";
@@ -60,6 +61,13 @@ export class Disks {
         if (!this.#open.delete(path))
             this.#open.set(path, { count: -1, list: [] });
         this.show();
+    }
+
+    /** Opens the list of snapshots, and goes there. */
+    open(path) {
+        if (!this.#open.has(path))
+            this.toggle(path);
+        this.table.body.known.get(path).querySelector("[aria-expanded]").focus();
     }
 
     #snapshots({ disk: { path, [DISK]: { Name: name } } }) {
@@ -125,10 +133,13 @@ export class Disks {
 
     change(path) {
         const disk = this.page.daemon.get(path, DISK);
-        const schema = this.page.schema.disk;
+        const { daemon, schema: { disk: schema }, devices } = this.page;
         const fields = [
             dialogs.keyField("size", _("Size"), exactly(disk.SizeBytes), { schema: schema.size }),
-            dialogs.keyField("inodes", _("Upper bound of files"), "", { schema: schema.inodes }),
+            // One on zram has the algorithm of its device, and one in tmpfs a number of files.
+            disk.Backend === "zram"
+                ? devices.algorithmField(algorithm(daemon.get(disk.Device, DEVICE)), schema)
+                : dialogs.keyField("inodes", _("Upper bound of files"), "", { schema: schema.inodes }),
         ];
         this.page.changeSection(cockpit.format(_("Change $0"), disk.Name), `ramdisk.${disk.Name}`, fields);
     }

@@ -8,6 +8,7 @@ import * as dialogs from "./dialogs.js";
 import { Disks } from "./disks.js";
 import { h, put, say, sync, withCommands } from "./dom.js";
 import { bytes } from "./format.js";
+import { REMEDIES } from "./remedies.js";
 import { load as loadSchema } from "./schema.js";
 import { followTheme } from "./theme.js";
 
@@ -90,7 +91,7 @@ class Page {
             duration.control.value = "boot";
         const force = dialogs.switchField("force", _("Discard contents that would be lost"));
         const changed = () => Object.fromEntries(keys.filter(key => key.value() !== key.before)
-                .map(key => [key.name, dialogs.variantOf(key.value())]));
+                .map(key => [key.name, dialogs.variantOf(key)]));
         const options = values => ({
             ...values.duration === "boot" ? { runtime: cockpit.variant("b", true) } : {},
             ...values.force ? { force: cockpit.variant("b", true) } : {},
@@ -185,28 +186,24 @@ class Page {
         ].join(" · "));
     }
 
-    /** What a click can do about a problem, by its code. Everything else is for the administrator. */
+    /** What a click can do about a problem: the text of the button, and the action. */
     #remedy(code, object) {
         const path = this.daemon.having(DEVICE).find(({ [DEVICE]: device }) => device.Name === object)?.path;
         const disk = this.daemon.having(DISK).find(({ [DISK]: found }) => found.Name === object)?.path;
         const { devices, disks } = this;
-        switch (code) {
-        case "swap-off":
+        switch (REMEDIES[code]) {
+        case "activate":
             return [_("Switch on"), () => this.run(ROOT, MANAGER, "ActivateDevice", "sa{sv}", object, {})];
-        case "device-lost":
-        case "memory-changed":
+        case "reload":
             return [_("Apply configuration…"), () => devices.reload()];
-        case "memory-limit-near":
-        case "size-doubtful":
-        case "swap-full":
-        case "swap-nearly-full":
-        case "writes-failed":
+        case "device":
             return path && [_("Change…"), () => devices.change(path)];
-        case "disk-nearly-full":
+        case "disk":
             return disk && [_("Change…"), () => disks.change(disk)];
-        case "save-failed":
-        case "store-not-writable":
+        case "save":
             return disk && [_("Save"), () => this.run(disk, DISK, "Save", "a{sv}", {})];
+        case "snapshots":
+            return disk && [_("Snapshots"), () => disks.open(disk)];
         default:
             return null;
         }

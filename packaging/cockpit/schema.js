@@ -47,3 +47,9 @@ export function mistake(schema, text) {
     });
     return wrong.includes("") ? "" : wrong[0];
 }
+
+/** Why a list has too many items for this schema; empty if it has not. */
+export function tooMany(schema, items) {
+    const most = schema?.anyOf?.find(kind => kind.type === "array")?.maxItems ?? Infinity;
+    return items.length > most ? cockpit.format(_("Allowed: at most $0"), most) : "";
+}

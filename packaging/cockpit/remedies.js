@@ -1,0 +1,21 @@
+// What a click can do about a problem.
+
+/** Kinds of remedies, and the codes of the problems that each is for. */
+const KINDS = {
+    activate: ["swap-off"],
+    reload: ["device-lost", "memory-changed"],
+    device: ["memory-limit-near", "size-doubtful", "swap-full", "swap-nearly-full", "writes-failed"],
+    disk: ["disk-nearly-full"],
+    save: ["save-failed", "store-not-writable"],
+    snapshots: ["disk-began-empty", "disk-fallback", "disk-passthrough", "snapshot-broken", "snapshot-corrupt"],
+    // Everything else is for the administrator, as the text of the remedy says.
+    text: ["config-doubtful", "config-invalid", "container", "created-at-runtime", "daemon-not-running", "device-claimed-twice",
+        "device-unmanaged", "disk-not-loaded", "disk-swap-below", "disk-unclean", "disks-exceed-memory", "foreign-manager",
+        "generator-missing", "import-offered", "incompressible", "kernel-too-old", "no-disk-swap-for-hibernation", "not-enabled",
+        "not-in-line", "not-set-up", "override-orphaned", "overridden", "pressure-needs-rights", "pressure-unknown", "priority-inverted",
+        "reads-failed", "record-damaged", "refused", "resume-on-zram", "setting-changed", "swap-drained", "unfinished", "unreadable",
+        "verdict-damaged", "writeback-missing", "zram-missing", "zswap-active"],
+};
+
+/** The kind of remedy of each code. A problem without one, from a newer daemon, has the text only. */
+export const REMEDIES = Object.fromEntries(Object.entries(KINDS).flatMap(([kind, codes]) => codes.map(code => [code, kind])));
