@@ -6,7 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import axe from "axe-core";
-import { UNPRIVILEGED, PATIENCE, Rig, closeBrowser, open, window } from "./rig.js";
+import { UNPRIVILEGED, PATIENCE, REPOSITORY, Rig, closeBrowser, open, window } from "./rig.js";
 
 const MIB = 1 << 20;
 const PLACE = "/run/zramd-cockpit";
@@ -62,6 +62,11 @@ async function fill(dialog, values) {
     }
 }
 
+/** The kind of remedy of each problem, as the page knows it. */
+function remedies(page) {
+    return page.evaluate(async () => (await import("./remedies.js")).REMEDIES);
+}
+
 async function press(dialog, name) {
     await dialog.getByRole("button", { name, exact: true }).click();
     await dialog.waitFor({ state: "detached" });
@@ -90,6 +95,18 @@ describe("the page", () => {
         await rig?.stop();
     });
 
+    /** With more configuration for a while. */
+    async function configured(more, run) {
+        rig.write(CONFIG + more);
+        rig.zramdctl("reload");
+        try {
+            await run();
+        } finally {
+            rig.write(CONFIG);
+            rig.zramdctl("reload", "--force");
+        }
+    }
+
     afterEach(async () => {
         // A failed test leaves nothing in the way of the next.
         await page?.evaluate(() => document.querySelector("dialog")?.close());
@@ -103,7 +120,8 @@ describe("the page", () => {
             assert.ok(stored > 20 * MIB);
             const cells = await row(page, "zram6").locator("th, td").allInnerTexts();
             const [name, use, state, algorithm, size, ...figures] = cells;
-            assert.deepEqual([name, use, state, algorithm, size], ["zram6", `${PLACE}/cache`, "mounted", "lz4", "96.0 MiB"]);
+            assert.deepEqual([name, state, algorithm, size], ["zram6", "mounted", "lz4", "96.0 MiB"]);
+            assert.match(use, new RegExp(`^${PLACE}/cache, [\\d.]+ MiB of [\\d.]+ MiB in use$`));
             assert.deepEqual(figures.slice(0, 2), [stored, used].map(bytes => `${(bytes / MIB).toFixed(1)} MiB`));
         });
         const gain = page.locator(".gain");
@@ -151,8 +169,7 @@ describe("the page", () => {
         const dialog = await preview(page, { "swap-priority": "7", duration: "always" });
         await dialog.locator(".plan li").waitFor();
         await press(dialog, "Apply");
-        const dropIn = fs.readFileSync(path.join(rig.directory, "etc/zramd.toml.d/99-zramdctl.toml"), "utf8");
-        assert.match(dropIn, /\[zram5\]\nswap-priority = 7\n/);
+        assert.match(rig.dropIn(), /\[zram5\]\nswap-priority = 7\n/);
         await eventually(async () => assert.match(await text(row(page, "zram5")), /swap, priority 7/));
     });
 
@@ -188,6 +205,89 @@ describe("the page", () => {
         assert.ok(await dialog.getByRole("button", { name: "Apply" }).isDisabled());
         await press(dialog, "Cancel");
         assert.equal(attribute("zram6", "disksize"), String(96 * MIB));
+    });
+
+    test("changes algorithms, with parameters and for recompression", async () => {
+        await page.getByRole("button", { name: "Change zram5" }).click();
+        let dialog = await preview(page, { "recompression-algorithm": "zstd, lz4hc, deflate, 842" });
+        const field = dialog.locator(".field", { has: page.locator('[name="recompression-algorithm"]') });
+        assert.equal(await text(field.locator(".error")), "Allowed: at most 3");
+        assert.equal(await dialog.locator(".plan li").count(), 0);
+        await preview(page, { "compression-algorithm": "lz4(level=2)", "zram-resident-limit": "48MiB", "recompression-algorithm": "", duration: "boot" });
+        await dialog.locator(".plan li").waitFor();
+        await press(dialog, "Apply");
+        await eventually(async () => assert.match(await text(row(page, "zram5")), /of 48\.0 MiB/));
+        const override = page.locator(".overrides li", { hasText: "zram5" });
+        assert.match(await text(override), /compression-algorithm = "lz4\(level=2\)"/);
+
+        // The form has what the device has now.
+        await page.getByRole("button", { name: "Change zram5" }).click();
+        dialog = page.getByRole("dialog");
+        assert.equal(await dialog.locator('[name="compression-algorithm"]').inputValue(), "lz4(level=2)");
+        assert.equal(await dialog.locator('[name="zram-resident-limit"]').inputValue(), "48MiB");
+        await press(dialog, "Cancel");
+        await override.getByRole("button").click();
+        await override.waitFor({ state: "detached" });
+
+        // Kernels that cannot recompress say so among the problems; the configuration is the same.
+        await page.getByRole("button", { name: "Change zram5" }).click();
+        await preview(page, { "recompression-algorithm": "zstd(level=3), lz4hc", duration: "always" });
+        await press(dialog, "Apply");
+        assert.match(rig.dropIn(), /\nrecompression-algorithm = \["zstd\(level=3\)", "lz4hc"\]\n/);
+        rig.zramdctl("unset", "zram5", "recompression-algorithm");
+    });
+
+    test("has only fields that the daemon accepts, with the ranges of the schema", async () => {
+        const schema = JSON.parse(fs.readFileSync(path.join(REPOSITORY, "config/zramd.schema.json"), "utf8"));
+        const keys = Object.entries(schema.patternProperties).find(([pattern]) => pattern.startsWith("^zram"))[1].properties;
+        await page.getByRole("button", { name: "Change zram5" }).click();
+        const dialog = page.getByRole("dialog");
+        const controls = await dialog.locator("input[type=text]").all();
+        assert.ok(controls.length >= 5);
+        for (const control of controls) {
+            const name = await control.getAttribute("name");
+            const hint = dialog.locator(".field", { has: page.locator(`[name="${name}"]`) }).locator(".hint");
+            assert.equal(await text(hint), keys[name].description.split("\n").at(-1));
+            // An empty text removes a key: what may be changed is refused as missing only.
+            let said = "";
+            try {
+                rig.zramdctl("unset", "zram5", name);
+            } catch (error) {
+                said = error.stderr;
+            }
+            assert.doesNotMatch(said, /cannot be changed here/, name);
+        }
+        await press(dialog, "Cancel");
+    });
+
+    test("follows file systems on zram, and changes a RAM disk there", async () => {
+        await configured(`[ramdisk.held]\nmount-point = "${PLACE}/held"\nsize = "24MiB"\nbackend = "zram"\nfs-type = "ext4"\n`, async () => {
+            const disk = page.locator("#disks tbody tr", { hasText: "held" });
+            await disk.waitFor();
+            for (const [place, shown] of [["held", disk], ["cache", row(page, "zram6")]]) {
+                rig.inside("sh", "-c", `head -c 7M /dev/urandom >${PLACE}/${place}/new`);
+                await eventually(async () => {
+                    const [size, used] = rig.inside("df", "-B1", "--output=size,used", `${PLACE}/${place}`).split("\n")[1].trim().split(" ").map(Number);
+                    const found = await text(shown);
+                    for (const bytes of [used, size])
+                        assert.ok(found.includes(`${(bytes / MIB).toFixed(1)} MiB`), `${found}: ${bytes}`);
+                });
+                rig.inside("rm", `${PLACE}/${place}/new`);
+            }
+            await page.locator("#disks").getByRole("button", { name: "Change held" }).click();
+            const dialog = await preview(page, { "compression-algorithm": "lzo", duration: "always" });
+            // Its device is in use.
+            await dialog.getByText("Nothing changes on the running machine.").waitFor();
+            await press(dialog, "Apply");
+            assert.match(rig.dropIn(), /\[ramdisk\.held\]\ncompression-algorithm = "lzo"\n/);
+            rig.zramdctl("unset", "ramdisk.held", "compression-algorithm");
+        });
+    });
+
+    test("has a remedy of a known kind for each problem", async () => {
+        const schema = JSON.parse(fs.readFileSync(path.join(REPOSITORY, "config/zramdctl.schema.json"), "utf8"));
+        const codes = schema.definitions.FindingCode.oneOf.map(code => code.const);
+        assert.deepEqual(Object.keys(await remedies(page)).sort(), codes.sort());
     });
 
     test("creates a device and removes it", async () => {
@@ -235,6 +335,81 @@ describe("the page", () => {
         await snapshot.getByRole("button", { name: /^Restore/ }).click();
         await press(page.getByRole("dialog"), "Restore");
         assert.equal(rig.inside("cat", `${PLACE}/notes/file`), "kept\n");
+    });
+
+    test("applies remedies of each kind", async t => {
+        const kinds = await remedies(page);
+        const tested = new Set(["text"]);
+        // Makes a problem, follows its remedy, and waits until the problem is gone.
+        const remedy = (code, button, make, follow) => t.test(code, async () => {
+            await make();
+            const problem = page.locator(`[data-code="${code}"]`);
+            await problem.waitFor({ timeout: PATIENCE });
+            await problem.getByRole("button", { name: button }).click();
+            await follow(problem);
+            await problem.waitFor({ state: "detached", timeout: PATIENCE });
+            tested.add(kinds[code]);
+        });
+        const change = async values => {
+            const dialog = await preview(page, values);
+            await dialog.locator(".plan li").waitFor();
+            await press(dialog, "Apply");
+        };
+
+        await remedy("device-lost", "Apply configuration…", () => {
+            rig.inside("swapoff", "/dev/zram5");
+            fs.writeFileSync("/sys/block/zram5/reset", "1");
+        }, () => change({}));
+
+        await remedy("swap-off", "Switch on", () => rig.inside("swapoff", "/dev/zram5"), () => {});
+
+        await configured(`[zram7]\nzram-size = "ram / 200"\n[maintenance]\non-memory-change = "report"\n`, async () => {
+            // There is no memory to add, so the daemon sees another amount.
+            const file = path.join(rig.directory, "meminfo");
+            const memory = fs.readFileSync("/proc/meminfo", "utf8").replace(/^MemTotal: +(\d+)/m, (_, amount) => `MemTotal: ${2 * amount}`);
+            const size = Number(attribute("zram7", "disksize"));
+            await remedy("memory-changed", "Apply configuration…", () => {
+                // Remembers how much memory there was.
+                rig.zramdctl("maintain");
+                fs.writeFileSync(file, memory);
+                rig.inside("mount", "--bind", file, "/proc/meminfo");
+                rig.zramdctl("maintain");
+            }, () => change({}));
+            assert.ok(Number(attribute("zram7", "disksize")) > 1.9 * size);
+            rig.inside("umount", "/proc/meminfo");
+        });
+
+        await remedy("memory-limit-near", "Change…", () => rig.zramdctl("limit", "zram5", `${attribute("zram5", "mm_stat").split(/\s+/)[2]}B`),
+                     () => change({ "zram-resident-limit": "none", duration: "boot" }));
+        assert.equal(attribute("zram5", "mm_stat").split(/\s+/)[3], "0");
+
+        await remedy("disk-nearly-full", "Change…", () => rig.inside("sh", "-c", `head -c 15900K /dev/zero >${PLACE}/notes/big`),
+                     () => change({ size: "32MiB", duration: "boot" }));
+        assert.match(await text(page.locator("#disks tbody tr").first()), /32\.0 MiB/);
+        rig.inside("rm", `${PLACE}/notes/big`);
+        rig.zramdctl("unset", "--runtime", "ramdisk.notes");
+
+        const store = "/var/lib/zramd";
+        await remedy("save-failed", "Save", async () => {
+            rig.inside("mount", "-o", "bind,ro", store, store);
+            rig.inside("sh", "-c", `echo new >${PLACE}/notes/file`);
+            await page.getByRole("button", { name: "Save notes", exact: true }).click();
+            await page.locator('[data-code="save-failed"]').waitFor();
+            rig.inside("umount", store);
+        }, () => {});
+
+        await remedy("snapshot-broken", "Snapshots", () => {
+            const manifests = rig.inside("find", store, "-name", "gen-*.json").trim().split("\n");
+            const [oldest] = manifests.sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
+            rig.inside("sh", "-c", `echo {} >${oldest}`);
+            // A save looks at the others, too.
+            rig.inside("sh", "-c", `echo newest >${PLACE}/notes/file`);
+            rig.zramdctl("disk", "save", "notes");
+        }, async () => {
+            await page.locator("#snapshots-notes tbody tr", { hasText: "damaged" }).getByRole("button", { name: /^Delete/ }).click();
+            await press(page.getByRole("dialog"), "Delete");
+        });
+        assert.deepEqual([...tested].sort(), [...new Set(Object.values(kinds))].sort(), "each kind");
     });
 
     test("measures the algorithms", async () => {
@@ -297,8 +472,7 @@ describe("the page", () => {
         await other.getByText("changes need administrative access").waitFor();
         const changes = other.locator("button[data-change]");
         assert.ok(await changes.count() > 4);
-        for (const button of await changes.all())
-            assert.ok(await button.isDisabled());
+        assert.deepEqual(await changes.evaluateAll(buttons => buttons.filter(button => !button.disabled).map(button => button.textContent)), []);
         await accessible(other, "without privileges");
         // It is the daemon that refuses, whatever the page does.
         const refused = await other.evaluate(() => new Promise(resolve => {
@@ -309,6 +483,42 @@ describe("the page", () => {
         assert.equal(refused, "org.freedesktop.DBus.Error.AccessDenied");
         await other.context().close();
         await theirs.stop();
+    });
+
+    test("is open to a user who has logged in, and changes with administrative access", async () => {
+        const server = await rig.login();
+        const shell = await window();
+        await shell.goto(`${server.url}/zramd`);
+        await shell.locator("#login-user-input").fill(rig.user.name);
+        await shell.locator("#login-password-input").fill(rig.user.password);
+        await shell.locator("#login-button").click();
+        const frame = shell.frameLocator('iframe[name="cockpit1:localhost/zramd"]');
+        await row(frame, "zram5").waitFor();
+        await frame.getByText("changes need administrative access").waitFor();
+        const change = frame.getByRole("button", { name: "Change zram5" });
+        assert.ok(await change.isDisabled());
+
+        // By its place: the shell hides it from screen readers after its own dialog.
+        const access = shell.locator("#super-user-indicator button");
+        assert.equal(await text(access), "Limited access");
+        await access.click();
+        const question = shell.getByRole("dialog");
+        await question.locator("input[type=password]").fill(rig.user.password);
+        await question.getByRole("button", { name: "Authenticate" }).click();
+        await access.filter({ hasText: "Administrative access" }).waitFor();
+        await change.click();
+        const dialog = await preview(frame, { "zram-size": "72MiB", duration: "boot" });
+        await dialog.locator(".plan li").waitFor();
+        await press(dialog, "Apply");
+        assert.equal(attribute("zram5", "disksize"), String(72 * MIB));
+
+        // Without it again.
+        await access.click();
+        await shell.getByRole("dialog").getByRole("button", { name: "Limit access" }).click();
+        await frame.getByText("changes need administrative access").waitFor();
+        assert.ok(await change.isDisabled());
+        await shell.context().close();
+        await server.stop();
     });
 
     test("unsubscribes when it is hidden in the shell, and no longer subscribes when it is closed", async () => {

@@ -7,11 +7,11 @@ import os from "node:os";
 import path from "node:path";
 import { chromium } from "playwright-core";
 
-const REPOSITORY = path.resolve(import.meta.dirname, "../..");
+export const REPOSITORY = path.resolve(import.meta.dirname, "../..");
 const PROGRAMS = path.join(process.env.CARGO_TARGET_DIR || path.join(REPOSITORY, "target"), "release");
 const BROWSER = process.env.CHROMIUM || "/usr/bin/chromium";
-/** Another bridge than the installed one, and a directory with its packages, such as those of a newer Cockpit. */
-const { COCKPIT_BRIDGE, COCKPIT_DATA } = process.env;
+/** A directory with the unpacked packages of another Cockpit than the installed one. */
+const { COCKPIT_ROOT } = process.env;
 /** The user without privileges. */
 const UNPRIVILEGED = 65534;
 
@@ -36,11 +36,11 @@ export const PATIENCE = 60000;
 
 const children = new Set();
 
-/** Starts a program that ends with this one. */
-function start(program, words, options = {}) {
-    const child = spawn("setpriv", ["--pdeathsig", "KILL", ...options.as ? [`--reuid=${options.as}`, `--regid=${options.as}`, "--clear-groups"] : [],
-        program, ...words], { stdio: ["ignore", "pipe", "inherit"], ...options });
+/** Starts a program that ends with this one, and is ended by this signal. */
+function start(program, words, { signal = "SIGTERM", ...options } = {}) {
+    const child = spawn("setpriv", ["--pdeathsig", "KILL", program, ...words], { stdio: ["ignore", "pipe", "inherit"], ...options });
     children.add(child);
+    child.signal = signal;
     child.ended = new Promise(resolve => child.on("exit", (code, signal) => {
         children.delete(child);
         resolve({ code, signal });
@@ -48,7 +48,7 @@ function start(program, words, options = {}) {
     return child;
 }
 
-async function end(child, signal = "SIGTERM") {
+async function end(child, signal = child?.signal) {
     if (child?.exitCode === null && child.signalCode === null) {
         child.kill(signal);
         await child.ended;
@@ -85,7 +85,9 @@ export class Rig {
         fs.mkdirSync(path.join(rig.directory, "var"));
         rig.write(config);
         execFileSync(path.join(REPOSITORY, "packaging/install"), ["--cockpit", "--destdir", rig.directory]);
-        rig.schema();
+        fs.mkdirSync(path.join(rig.directory, "usr/share/zramd"));
+        fs.copyFileSync(path.join(REPOSITORY, "config/zramd.schema.json"), path.join(rig.directory, "usr/share/zramd/zramd.schema.json"));
+        await rig.makePlace();
         await rig.startBus();
         await rig.startDaemon();
         return rig;
@@ -93,16 +95,6 @@ export class Rig {
 
     write(config) {
         fs.writeFileSync(path.join(this.directory, "etc/zramd.toml"), config);
-    }
-
-    /** The schema is read where the package of zramd has it. */
-    schema() {
-        const there = "/usr/share/zramd/zramd.schema.json";
-        if (fs.existsSync(there))
-            return;
-        fs.mkdirSync(path.dirname(there), { recursive: true });
-        fs.copyFileSync(path.join(REPOSITORY, "config/zramd.schema.json"), there);
-        this.planted = there;
     }
 
     async startBus() {
@@ -114,26 +106,46 @@ export class Rig {
   ${RULES}
   <include>${REPOSITORY}/units/org.zramd1.conf</include>
 </busconfig>\n`);
-        this.bus = start("dbus-daemon", ["--nofork", "--nopidfile", "--nosyslog", "--print-address=1", `--config-file=${file}`]);
+        // It refuses users that it does not know.
+        this.bus = this.startInside("dbus-daemon", ["--nofork", "--nopidfile", "--nosyslog", "--print-address=1", `--config-file=${file}`]);
         this.address = await firstLine(this.bus);
         this.environment = { ...process.env, DBUS_SYSTEM_BUS_ADDRESS: this.address };
     }
 
     async startDaemon() {
-        if (!this.place)
-            await this.makePlace();
-        this.daemon = start("nsenter", [`--mount=/proc/${this.place.pid}/ns/mnt`, path.join(PROGRAMS, "zramd")],
-                            { env: this.environment, stdio: ["ignore", "inherit", "inherit"] });
+        this.daemon = this.startInside(path.join(PROGRAMS, "zramd"), [], { env: this.environment, stdio: ["ignore", "inherit", "inherit"] });
         execFileSync("gdbus", ["wait", "--address", this.address, "--timeout", "30", "org.zramd1"]);
     }
 
-    /** The mount namespace of the daemon, with directories of the test as /etc/zramd and /var/lib/zramd, and no systemd. */
+    /**
+     * The mount namespace of bus and daemon, with directories of the test as /etc/zramd and /var/lib/zramd, and no systemd. It also
+     * has the page where it is installed, the bus where programs look for it, and a user who may become administrator.
+     */
     async makePlace() {
+        this.user = { name: "zramd-visitor", password: crypto.randomUUID() };
+        const own = path.join(this.directory, "place");
         const hide = fs.existsSync("/run/systemd/system") ? "mount -t tmpfs none /run/systemd" : "true";
         const bind = (from, to) => `mkdir -p ${to} && mount --bind ${this.directory}/${from} ${to}`;
-        const script = `${bind("etc", "/etc/zramd")} && ${bind("var", "/var/lib/zramd")} && ${hide} && echo ready && exec sleep infinity`;
-        this.place = start("unshare", ["--mount", "--propagation", "private", "sh", "-c", script]);
+        const layers = (...directories) => `-o lowerdir=${directories.filter(Boolean).join(":")}`;
+        const other = COCKPIT_ROOT ? `mount -t overlay none ${layers(`${this.directory}/usr/share/cockpit`, `${COCKPIT_ROOT}/usr/share/cockpit`)} /usr/share/cockpit` : "true";
+        const script = `mkdir ${own} && mount -t tmpfs none ${own} && mkdir ${own}/etc ${own}/work
+            mount -t overlay none ${layers(COCKPIT_ROOT && `${COCKPIT_ROOT}/etc`, "/etc")},upperdir=${own}/etc,workdir=${own}/work /etc
+            mount -t tmpfs none /home
+            useradd --create-home --shell /bin/sh --groups sudo ${this.user.name}
+            echo "${this.user.name}:$PASSWORD" | chpasswd
+            mount -t overlay none ${layers(`${this.directory}/usr`, COCKPIT_ROOT && `${COCKPIT_ROOT}/usr`, "/usr")} /usr
+            ${other}
+            mkdir -p /run/dbus && mount -t tmpfs none /run/dbus && ln -s ${this.directory}/socket /run/dbus/system_bus_socket
+            ${bind("etc", "/etc/zramd")} && ${bind("var", "/var/lib/zramd")} && ${hide}
+            echo ready && exec env -u PASSWORD sleep infinity`;
+        this.place = start("unshare", ["--mount", "--propagation", "private", "sh", "-ec", script],
+                           { env: { ...process.env, PASSWORD: this.user.password } });
         await firstLine(this.place);
+    }
+
+    /** Starts a program in the mount namespace of the daemon. */
+    startInside(program, words, options) {
+        return start("nsenter", [`--mount=/proc/${this.place.pid}/ns/mnt`, program, ...words], options);
     }
 
     async stopDaemon(signal = "SIGTERM") {
@@ -144,6 +156,11 @@ export class Rig {
     inside(program, ...words) {
         const namespace = `--mount=/proc/${this.place.pid}/ns/mnt`;
         return execFileSync("nsenter", [namespace, program, ...words], { env: this.environment, encoding: "utf8", stdio: "pipe" });
+    }
+
+    /** The file of lasting changes. */
+    dropIn() {
+        return fs.readFileSync(path.join(this.directory, "etc/zramd.toml.d/99-zramdctl.toml"), "utf8");
     }
 
     /** Runs `zramdctl`. */
@@ -181,11 +198,26 @@ export class Rig {
             ...this.environment, HOME: home, XDG_RUNTIME_DIR: home, XDG_CONFIG_DIRS: home,
             // The bridge would start one that does not end.
             DBUS_SESSION_BUS_ADDRESS: "unix:path=/nonexistent",
-            XDG_DATA_DIRS: [`${this.directory}/usr/share`, ...COCKPIT_DATA ? [COCKPIT_DATA] : [], "/usr/share"].join(":"),
         };
-        const server = start("/usr/lib/cockpit/cockpit-ws",
-                             [`--local-session=${COCKPIT_BRIDGE || "cockpit-bridge"}`, "--no-tls", "--address=127.0.0.1", `--port=${port}`], { as, env });
-        await connects(port);
+        const user = as ? [`--reuid=${as}`, `--regid=${as}`, "--clear-groups"] : [];
+        const server = this.startInside("setpriv", ["--pdeathsig", "KILL", ...user, "/usr/lib/cockpit/cockpit-ws",
+            "--local-session=cockpit-bridge", "--no-tls", "--address=127.0.0.1", `--port=${port}`], { env });
+        await connects(port, server);
+        return { url: `http://127.0.0.1:${port}`, stop: () => end(server) };
+    }
+
+    /** A Cockpit with its login page, PAM and sudo. All processes of its sessions end with it. */
+    async login() {
+        const port = await freePort();
+        // Newer servers start a session through a socket of systemd.
+        const script = `if grep -q /run/cockpit/session /usr/lib/cockpit/cockpit-ws; then
+                mkdir -p /run/cockpit && mount -t tmpfs none /run/cockpit
+                systemd-socket-activate --accept --inetd --listen=/run/cockpit/session /usr/lib/cockpit/cockpit-session &
+            fi
+            exec /usr/lib/cockpit/cockpit-ws --no-tls --address=127.0.0.1 --port=${port}`;
+        const server = this.startInside("unshare", ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-ec", script],
+                                        { signal: "SIGKILL" });
+        await connects(port, server);
         return { url: `http://127.0.0.1:${port}`, stop: () => end(server) };
     }
 
@@ -231,10 +263,6 @@ export class Rig {
         this.inside(path.join(PROGRAMS, "zramd-setup"), "revert");
         for (const child of [...children])
             await end(child);
-        if (this.planted) {
-            fs.rmSync(this.planted);
-            fs.rmdirSync(path.dirname(this.planted));
-        }
         fs.rmSync(this.directory, { recursive: true });
         for (const mountPoint of ["/etc/zramd", "/var/lib/zramd"]) {
             // It stays if it has files.
@@ -244,9 +272,9 @@ export class Rig {
     }
 }
 
-/** Waits until a server listens. */
-async function connects(port) {
-    for (;;) {
+/** Waits until this server listens. */
+async function connects(port, server) {
+    while (children.has(server)) {
         const done = await new Promise(resolve => {
             const socket = net.connect(port, "127.0.0.1", () => resolve(true));
             socket.on("error", () => resolve(false));
@@ -256,6 +284,7 @@ async function connects(port) {
             return;
         await new Promise(resolve => setTimeout(resolve, 20));
     }
+    throw new Error("the server has ended");
 }
 
 export { UNPRIVILEGED };

@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { Rig, closeBrowser, open } from "./rig.js";
 
 const SECONDS = 30;
+const RUNS = 3;
 
 const rig = await Rig.start(`[zram5]
 zram-size = "64MiB"
@@ -17,19 +18,22 @@ function switches() {
     return Number(status.match(/^voluntary_ctxt_switches:\s+(\d+)/m)[1]);
 }
 
+/** Context switches and figures of all runs, by the state of the page. */
+const found = new Map();
+
 async function measure(name) {
     const figures = await rig.count("TotalsUpdated");
     const before = switches();
     await new Promise(resolve => setTimeout(resolve, SECONDS * 1000));
     const after = switches();
-    console.log(`| ${name} | ${after - before} | ${await figures.end()} |`);
+    const columns = found.get(name) || [[], []];
+    columns[0].push(after - before);
+    columns[1].push(await figures.end());
+    found.set(name, columns);
 }
 
-try {
-    rig.zramdctl("reload");
-    const cockpit = await rig.cockpit();
-    console.log("| page | context switches | figures |\n|---|---:|---:|");
-    await measure("never opened");
+async function run(cockpit) {
+    await measure("not open");
     const page = await open(cockpit);
     await page.locator("#devices tbody tr").first().waitFor();
     await measure("visible");
@@ -46,6 +50,22 @@ try {
     await page.close();
     await measure("closed, the first half minute");
     await measure("closed, from then on");
+}
+
+/** The median, and the least and the most. */
+function summary(values) {
+    const sorted = values.toSorted((a, b) => a - b);
+    return `${sorted[sorted.length >> 1]} (${sorted[0]}–${sorted.at(-1)})`;
+}
+
+try {
+    rig.zramdctl("reload");
+    const cockpit = await rig.cockpit();
+    for (let number = 0; number < RUNS; number++)
+        await run(cockpit);
+    console.log(`${RUNS} runs\n| page | context switches | figures |\n|---|---:|---:|`);
+    for (const [name, columns] of found)
+        console.log(`| ${name} | ${columns.map(summary).join(" | ")} |`);
 } finally {
     await closeBrowser();
     await rig.stop();
