@@ -133,6 +133,7 @@ export class Rig {
             mount -t tmpfs none /home
             useradd --create-home --shell /bin/sh --groups sudo ${this.user.name}
             echo "${this.user.name}:$PASSWORD" | chpasswd
+            echo DBUS_SESSION_BUS_ADDRESS=unix:path=/home/${this.user.name}/bus >>/etc/environment
             mount -t overlay none ${layers(`${this.directory}/usr`, COCKPIT_ROOT && `${COCKPIT_ROOT}/usr`, "/usr")} /usr
             ${other}
             mkdir -p /run/dbus && mount -t tmpfs none /run/dbus && ln -s ${this.directory}/socket /run/dbus/system_bus_socket
@@ -209,8 +210,11 @@ export class Rig {
     /** A Cockpit with its login page, PAM and sudo. All processes of its sessions end with it. */
     async login() {
         const port = await freePort();
-        // Newer servers start a session through a socket of systemd.
-        const script = `if grep -q /run/cockpit/session /usr/lib/cockpit/cockpit-ws; then
+        // The bus of the session, which systemd would start. Newer servers start sessions through another socket of systemd.
+        const { name } = this.user;
+        const script = `setpriv --reuid=${name} --regid=${name} --init-groups \
+                dbus-daemon --session --fork --nosyslog --address=unix:path=/home/${name}/bus
+            if grep -q /run/cockpit/session /usr/lib/cockpit/cockpit-ws; then
                 mkdir -p /run/cockpit && mount -t tmpfs none /run/cockpit
                 systemd-socket-activate --accept --inetd --listen=/run/cockpit/session /usr/lib/cockpit/cockpit-session &
             fi
