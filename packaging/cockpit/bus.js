@@ -156,16 +156,6 @@ export class Daemon extends EventTarget {
         }
     }
 
-    /** Reads the properties of the manager, of which some have no signal. */
-    async #askManager() {
-        const owner = this.#owner;
-        const properties = await this.ask(ROOT, "org.freedesktop.DBus.Properties", "GetAll", "s", MANAGER).catch(() => null);
-        if (properties && this.#owner === owner) {
-            this.#store(ROOT, MANAGER, plain(properties));
-            this.#emit("changed");
-        }
-    }
-
     #add(path, interfaces) {
         for (const [name, properties] of Object.entries(interfaces)) {
             if (name.startsWith(NAME + "."))
@@ -185,9 +175,6 @@ export class Daemon extends EventTarget {
         switch (signal) {
         case "InterfacesAdded":
             this.#add(values[0], values[1]);
-            // A device shows what the kernel can do.
-            if (DEVICE in values[1] && !this.manager.SupportedAlgorithms?.length)
-                this.#askManager();
             break;
         case "InterfacesRemoved": {
             const interfaces = this.objects.get(values[0]) || {};
