@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::{Cli, Json, List};
-use super::columns::{self, COLUMNS, Chosen, Row};
+use super::columns::{self, COLUMNS, Cell, Chosen, Row};
 use super::style::Style;
 use super::{out, read, select};
 use engine::Error;
@@ -82,8 +82,11 @@ fn document<'a>(snapshot: &'a Snapshot, rows: &[Row<'a>]) -> Document<'a> {
 
 /// The list as text.
 pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
-    let cell =
-        |row: &Row<'_>, chosen: &Chosen| out::escaped(&chosen.column.cell(*row).text(form.bytes), form.raw);
+    let cell = |row: &Row<'_>, chosen: &Chosen| match chosen.column.cell(*row) {
+        // `[ -z "$(zramdctl -no MOUNTPOINT zram0)" ]`
+        Cell::Empty if columns.len() == 1 => String::new(),
+        cell => out::escaped(&cell.text(form.bytes), form.raw),
+    };
     let cells: Vec<Vec<String>> =
         rows.iter().map(|row| columns.iter().map(|chosen| cell(row, chosen)).collect()).collect();
     let heading: Vec<&str> =
@@ -127,6 +130,13 @@ mod tests {
         fixture::golden("list-all-bytes", &shown(&all, Form { bytes: true, ..Form::default() }));
         fixture::golden("list-raw", &shown(&all, Form { raw: true, ..Form::default() }));
         fixture::golden("list-colour", &shown(&default, Form { style: Style::new(true), ..Form::default() }));
+    }
+
+    #[test]
+    fn a_single_empty_cell_is_empty() {
+        let one = columns::choose(Some("mountpoint"), false).unwrap();
+        let form = Form { bare: true, raw: true, ..Form::default() };
+        assert!(shown(&one, form).lines().any(str::is_empty));
     }
 
     #[test]
