@@ -44,6 +44,17 @@ fn wrong_usage_ends_with_2() {
     assert_eq!(setup(&["--help"]).status.code(), Some(0));
 }
 
+/// A user of `zramdctl bench run` does not know the worker.
+#[test]
+fn the_worker_names_itself_only_to_those_who_ran_it() {
+    for (words, names_itself) in [(&["frobnicate"][..], true), (&["--reply", "frobnicate"], false)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_zramd-worker")).args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let (reply, messages) = texts(&output);
+        assert_eq!(format!("{reply}{messages}").contains("zramd-worker"), names_itself, "{output:?}");
+    }
+}
+
 #[test]
 fn plan_json_has_the_promised_shape() {
     let output = setup(&["--config", repository("config/example.toml").to_str().unwrap(), "--json", "plan"]);

@@ -77,11 +77,14 @@ fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> 
 fn main() -> ExitCode {
     letters::begin();
     let mut words = std::env::args_os().skip(1).peekable();
-    if words.next_if(|word| word == "--reply").is_some() {
+    let is_called = words.next_if(|word| word == "--reply").is_some();
+    if is_called {
         frame::reply();
     }
-    let status = run(words).unwrap_or_else(|message| {
-        let message = format!("{message}\nTry `zramd-worker --help`.");
+    let status = run(words).unwrap_or_else(|mut message| {
+        if !is_called {
+            message.push_str("\nTry `zramd-worker --help`.");
+        }
         frame::report(&Err(Error::new(ErrorKind::InvalidArgument, message)))
     });
     ExitCode::from(status.code())
