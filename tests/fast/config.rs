@@ -357,6 +357,7 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[ZRAM0]", 1),
         ("[zramx]", 1),
         ("[ramdisks.a]\nsize = 1", 1),
+        ("[ramdisk.\"a b\"]\nsize = 1", 1),
         ("[ramdisk.a]\nmount-point = \"/a\"\nmode = 755", 3),
         ("[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshots\"", 3),
         ("[ramdisk.a]\nmount-point = \"/a\"\nkeep = 3", 3),

@@ -106,6 +106,16 @@ fn sizes_that_would_hurt_are_refused() {
 }
 
 #[test]
+fn limits_are_shown_with_units() {
+    let item = &plan_of("[zram0]\nhost-memory-limit = \"1KiB\"\n", &facts()).items[0];
+    assert_eq!(item.decision, Decision::Skipped);
+    assert!(item.reason.contains("8.0 GiB") && item.reason.contains("1.0 KiB"), "{}", item.reason);
+    // Callers on the bus get the reason without the hint.
+    let item = &plan_of("[zram0]\nzram-size = \"200GiB\"\n", &facts()).items[0];
+    assert!(item.reason.ends_with("choose at most 41943MiB"), "{}", item.reason);
+}
+
+#[test]
 fn any_amount_of_memory_is_handled() {
     let memory = Memory { total_kib: u64::MAX, ..Memory::default() };
     let largest = "[zram0]\nzram-size = \"8388607TiB\"\n[zram1]\nzram-fraction = 1";

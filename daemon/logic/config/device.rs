@@ -66,7 +66,7 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
             let fraction_rank = rank(&keys::ZRAM_FRACTION, fraction.file);
             if size_rank == fraction_rank {
                 let message =
-                    format!("zram-fraction and zram-size (line {}) both give the size", size.origin.line);
+                    format!("zram-fraction and zram-size ({}) both give the size", size.origin.place());
                 reader.fail(Problem::error(fraction.key_origin.clone(), message).hint("keep one of them"));
                 return None;
             }

@@ -66,13 +66,16 @@ pub(super) fn ramdisk(
     defaults: Option<&Section>,
 ) -> Option<Disk> {
     let name = section.strip_prefix("ramdisk.")?;
-    check_name(name, reader);
     let enabled = reader.boolean(&keys::ENABLED);
-    if reader.own(&keys::MOUNT_POINT).is_none() {
-        reader.fail(
-            Problem::error(reader.origin(), "a RAM disk needs a mount-point")
-                .hint(format!("write for example mount-point = {}", keys::MOUNT_POINT.example)),
-        );
+    match wrong_name(name) {
+        Some((message, hint)) => reader.fail(Problem::error(reader.origin(), message).hint(hint)),
+        None if reader.own(&keys::MOUNT_POINT).is_none() => {
+            reader.fail(Problem::error(reader.origin(), "a RAM disk needs a mount-point").hint(format!(
+                "write for example mount-point = {} in its section (`zramdctl edit` opens an editor)",
+                keys::MOUNT_POINT.example
+            )));
+        }
+        None => {}
     }
     let size = reader.size(&keys::SIZE);
     let inodes = reader.integer(&keys::INODES);
@@ -108,12 +111,6 @@ pub(super) fn ramdisk(
         store_limit,
     };
     enabled.then_some(Disk { settings, zram })
-}
-
-fn check_name(name: &str, reader: &mut SectionReader<'_>) {
-    if let Some((message, hint)) = wrong_name(name) {
-        reader.fail(Problem::error(reader.origin(), message).hint(hint));
-    }
 }
 
 /// What is wrong with the name of a RAM disk, and what it can consist of.

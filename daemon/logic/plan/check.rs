@@ -119,14 +119,12 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
     let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
     if let Some(largest) = largest_size(facts).filter(|largest| request.disk_size > *largest) {
         let reason = format!(
-            "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM",
+            "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM; choose at most {}MiB",
             human(request.disk_size),
             human(table),
+            largest >> 20
         );
-        let hint = format!(
-            "numbers without a unit are MiB; \"2 * ram\" suits most data, and {} is the largest size that zramd accepts here",
-            human(largest)
-        );
+        let hint = "numbers without a unit are MiB; \"2 * ram\" suits most data";
         return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     None

@@ -15,6 +15,7 @@ use crate::device::algorithm::{Algorithm, with_option};
 use crate::error::ErrorKind;
 use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::facts::{Does, Facts};
+use crate::human::human;
 use crate::maintain::strength;
 use crate::record::Target;
 use crate::request::{
@@ -167,7 +168,8 @@ fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<Stri
     if mib >= ram as f64 {
         return Ok(None);
     }
-    Ok(Some(format!("this machine has {ram} MiB of RAM, more than its host-memory-limit of {mib} MiB")))
+    let (ram, limit) = (human(ram << 20), human(size_in_bytes(mib).unwrap_or(0)));
+    Ok(Some(format!("this machine has {ram} of RAM, more than its host-memory-limit of {limit}")))
 }
 
 /// The program to which the device yields, if there is one. A device that exists stays, so that the machine always has swap.
