@@ -134,7 +134,9 @@ impl Core {
         let section = format!("zram{number}");
         if let Some(found) = view.sections.get(&section) {
             let message = format!("[{section}] is configured already, in {}", found.file);
-            return Err(invalid(format!("{message}; change it there, or with Resize")));
+            return Err(invalid(format!(
+                "{message}; change it there, or run `zramdctl resize {section} SIZE`"
+            )));
         }
         let before = Before { section: section.clone(), text: None, creates: true };
         let wish = Wish { before: Some(before), ..Wish::one(Target::Device(number), false) };

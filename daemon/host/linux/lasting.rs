@@ -93,7 +93,7 @@ fn write(calls: &Calls, root: &Path, text: Option<&str>) -> Result<(), HostError
 pub fn explained(error: HostError) -> Error {
     let remedy = match error.errno() {
         Some(Errno::ROFS) => {
-            "; a lasting change has to be made in the image of this system, `zramdctl set --runtime` lasts until the next boot"
+            "; a lasting change needs a writable /etc/zramd, `zramdctl set --runtime` overrides a value until the next boot"
         }
         Some(Errno::NOSPC) => "; free some space, and try again",
         Some(Errno::ACCES | Errno::PERM) => "; only root can change the configuration",
