@@ -55,6 +55,22 @@ fn sizes_that_only_exceed_the_memory_together_are_a_warning() {
     }
 }
 
+#[test]
+fn a_ram_disk_that_exceeds_the_memory_is_a_warning() {
+    for (size, backend, warns) in [
+        ("8GiB", "tmpfs", false),
+        ("99999T", "tmpfs", true),
+        ("9GiB", "tmpfs", true),
+        ("9GiB", "zram", false),
+    ] {
+        let disk = format!("mount-point = \"/srv/a\"\nbackend = \"{backend}\"\nsize = \"{size}\"\n");
+        let plan = plan_of(&format!("[ramdisk.a]\n{disk}"), &facts());
+        let found: Vec<_> = plan.problems.iter().map(|problem| (problem.severity, problem.code)).collect();
+        let expected = (Severity::Warning, Some(Code::DisksExceedMemory));
+        assert_eq!(found, vec![expected; usize::from(warns)], "{disk}");
+    }
+}
+
 fn mount(device: (u32, u32), mount_point: &str) -> MountLine {
     MountLine {
         device,

@@ -324,6 +324,7 @@ pub(super) fn between_items(
         seen.insert(path, item.target.clone());
     }
     problems.extend(overcommitted(items, origins, facts));
+    problems.extend(items.iter().filter_map(|item| exceeds_memory(item, origins, facts)));
     without_device(items, facts);
 }
 
@@ -345,6 +346,22 @@ fn overcommitted(items: &[Item], origins: &BTreeMap<Target, Origin>, facts: &Fac
     );
     let hint = "numbers without a unit are MiB; \"2 * ram\" for all devices together suits most data";
     Some(problem(Severity::Warning, origins.get(target)?, message, Some(hint.to_owned())))
+}
+
+/// A warning for a RAM disk on tmpfs that can take in more than there is memory.
+fn exceeds_memory(item: &Item, origins: &BTreeMap<Target, Origin>, facts: &Facts) -> Option<Problem> {
+    let ram = facts.memory.total_kib.saturating_mul(1024);
+    let Some(Request::RamDisk(RamDiskRequest { size, number: None, .. })) = &item.request else {
+        return None;
+    };
+    if ram == 0 || *size <= ram || item.decision != Decision::Planned {
+        return None;
+    }
+    let (size, ram) = (human(*size), human(ram));
+    let message = format!("a RAM disk of {size} can hold more than the {ram} of memory of this machine");
+    let hint = "lower its size, so that a full disk cannot leave programs without memory".to_owned();
+    let found = problem(Severity::Warning, origins.get(&item.target)?, message, Some(hint));
+    Some(found.code(Code::DisksExceedMemory))
 }
 
 /// The size whose slot table takes the allowed share of RAM; `None` if the amount of RAM is unknown.
