@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::args::{Cli, Import};
-use super::out;
-use engine::{Error, ErrorKind};
+use super::{out, read};
+use engine::{Error, ErrorKind, gather};
 use host::linux::files::{describe, read_sources};
 use host::linux::peer_files::Root;
 use host::linux::process;
@@ -46,7 +46,8 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
             out::note(&format!("warning: --set {name}: {} has no line set!{name} here", peer.name()));
         }
     }
-    let mut values = Values { given, printed: Vec::new() };
+    let ram_kib = words.root.is_none().then(|| gather::machine(&read::host()).memory.total_kib);
+    let mut values = Values { given, ram_kib: ram_kib.filter(|kib| *kib > 0), ..Values::default() };
     if words.run_programs {
         if programs.is_empty() {
             out::note(&format!("warning: --run-programs: {} runs no programs here", peer.name()));
@@ -60,7 +61,10 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
     if imported.is_empty {
         let names: Vec<String> = ordered.files.iter().map(|(file, _)| file.display().to_string()).collect();
         let place = if names.is_empty() { "what was found".to_owned() } else { names.join(", ") };
-        let message = format!("nothing to import from {}: there is no device in {place}", peer.name());
+        if !imported.table.is_empty() {
+            out::note(rows(&imported).trim_end());
+        }
+        let message = format!("no zram device or tmpfs to import in {place}");
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     if words.write {

@@ -122,6 +122,40 @@ fn a_configuration_without_devices_is_not_there_and_nothing_is_written() {
 }
 
 #[test]
+fn the_reason_is_given_if_there_is_nothing_to_import() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    write(root, "etc/rpi/swap.conf", "[Main]\nMechanism=swapfile\n");
+    write(root, "etc/fstab", "# a\n\n/dev/sda1 / ext4\nUUID=5\n");
+    for (peer, why) in [("rpi-swap", "Mechanism"), ("fstab", "warning: /etc/fstab:4: ")] {
+        let output = import(root, &[peer]);
+        let (_, said) = texts(&output);
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert!(said.contains(why) && !said.contains("there is no device"), "{said}");
+        assert_eq!(said.matches("warning: ").count(), usize::from(peer == "fstab"), "{said}");
+    }
+}
+
+#[test]
+fn sizes_beyond_the_memory_are_reported() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("zram-generator.conf");
+    // Without --root, the machine is this one.
+    fs::write(&file, "[zram0]\nzram-size = ram * 4\n[zram1]\nzram-size = ram * 4\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let output = command.args(["import", "zram-generator"]).arg(&file).output().unwrap();
+    let (toml, said) = texts(&output);
+    let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
+    assert_eq!(warnings.len(), 1, "{said}");
+    // As `check` does.
+    fs::write(root.path().join("z.toml"), toml).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let checked = texts(&command.arg("check").arg(root.path().join("z.toml")).output().unwrap()).1;
+    let message = checked.lines().next().unwrap().split(": ").last().unwrap();
+    assert!(warnings[0].contains(message), "{message}: {said}");
+}
+
+#[test]
 fn links_are_followed_inside_the_root() {
     let root = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();

@@ -148,6 +148,14 @@ impl Problem {
         self
     }
 
+    /// Description and correction.
+    pub fn text(self) -> String {
+        match self.hint {
+            Some(hint) => format!("{} ({hint})", self.message),
+            None => self.message,
+        }
+    }
+
     /// Sets what to write instead.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {

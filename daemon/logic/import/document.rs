@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::ini::Setting;
-use super::refused::refused;
+use super::refused::refused_and_doubtful;
 use super::{Imported, Peer, Row, Warning};
 use crate::config;
+use crate::config::problem::Problem;
 use crate::text::worded;
 
 /// A file being composed.
@@ -93,7 +94,8 @@ impl Draft {
     }
 
     /// The complete file. A section that zramd would reject is written as a comment, with a warning.
-    pub fn finish(mut self, peer: Peer, files: &[PathBuf]) -> Imported {
+    /// `ram_kib`: see [`Values::ram_kib`](super::Values::ram_kib).
+    pub fn finish(mut self, peer: Peer, files: &[PathBuf], ram_kib: Option<u64>) -> Imported {
         let mut text = comment(&format!("Imported from {}:", peer.name()));
         text.push('\n');
         for file in files {
@@ -122,9 +124,14 @@ impl Draft {
             text.push('\n');
             text.push_str(&section.text());
         }
-        for (name, why) in refused(&text) {
-            if let Some(section) = self.sections.iter().find(|section| section.name == name) {
-                let text = format!("zramd will not set [{name}] up: {why}");
+        let [refused, doubtful] = refused_and_doubtful(&text, ram_kib);
+        let text_of = |(name, why)| (format!("zramd will not set [{name}] up: {why}"), name);
+        let found = refused.into_iter().map(text_of).chain(doubtful.into_iter().map(|(key, why)| (why, key)));
+        for (text, key) in found {
+            let has_key = |section: &&Section| {
+                key.strip_prefix(&section.name).is_some_and(|key| key.is_empty() || key.starts_with('.'))
+            };
+            if let Some(section) = self.sections.iter().find(has_key) {
                 self.warnings.push(Warning { file: section.file.clone(), line: section.line, text });
             }
         }
@@ -145,11 +152,7 @@ impl Draft {
 /// The first problem that zramd reports for a text.
 fn problem(text: &str) -> Option<String> {
     let loaded = config::load(&[("imported".into(), text.to_owned())], "");
-    let problem = loaded.problems.into_iter().next()?;
-    Some(match problem.hint {
-        Some(hint) => format!("{} ({hint})", problem.message),
-        None => problem.message,
-    })
+    loaded.problems.into_iter().next().map(Problem::text)
 }
 
 /// A comment; control characters, which TOML does not allow there, are escaped.
@@ -235,7 +238,7 @@ mod tests {
         let mut bad = Section::new("zram1", "/a".into(), Some(5));
         bad.set("mode", "\"0755\"");
         draft.sections = vec![good, bad];
-        let imported = draft.finish(Peer::ZramGenerator, &["/a".into()]);
+        let imported = draft.finish(Peer::ZramGenerator, &["/a".into()], None);
         assert_eq!(
             imported.toml,
             "# Imported from zram-generator:\n#   /a\n\n# /a:1\n[zram0]\nzram-size = 512\n\n# /a:5\n\

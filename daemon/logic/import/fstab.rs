@@ -19,10 +19,16 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     for (file, text) in files {
         for (index, line) in text.lines().enumerate() {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            let [source, place, fs_type, rest @ ..] = &fields[..] else { continue };
+            if fields.first().is_none_or(|field| field.starts_with('#')) {
+                continue;
+            }
+            let [source, place, fs_type, rest @ ..] = &fields[..] else {
+                let text = "a line of fstab has at least three fields; it was left out";
+                draft.warn(file, Some(index + 1), text);
+                continue;
+            };
             let entry = Entry { file, line: index + 1, options: rest.first().unwrap_or(&"defaults") };
             match (*fs_type, device_number(source)) {
-                _ if source.starts_with('#') => {}
                 ("tmpfs", _) => entry.disk(place, &mut names, &mut draft),
                 (_, Some(number)) => entry.device(number, place, fs_type, &mut draft),
                 _ => {}
@@ -48,7 +54,7 @@ impl Entry<'_> {
     fn device(&self, number: u32, place: &str, fs_type: &str, draft: &mut Draft) {
         let (was, text) = if fs_type == "swap" {
             let text = format!(
-                "zramd switches swap on zram{number} on itself: configure [zram{number}], and remove this line"
+                "zramd activates swap on zram{number} itself: configure [zram{number}], and remove this line"
             );
             (format!("swap on zram{number}"), text)
         } else {

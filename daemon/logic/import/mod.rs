@@ -101,6 +101,8 @@ pub struct Values {
     pub given: Vec<(String, String)>,
     /// The output of the program of each line.
     pub printed: Vec<(Program, Result<String, String>)>,
+    /// RAM of the machine that is configured, in KiB; `None` if it is another one.
+    pub ram_kib: Option<u64>,
 }
 
 /// A program that the other program runs to read its configuration.
@@ -132,7 +134,7 @@ pub fn import(peer: Peer, files: &[(PathBuf, String)], values: &Values) -> Impor
         Peer::Fstab => fstab::import(files),
     };
     let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
-    draft.finish(peer, &names)
+    draft.finish(peer, &names, values.ram_kib)
 }
 
 impl Warning {

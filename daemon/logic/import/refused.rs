@@ -1,16 +1,37 @@
-//! Sections that zramd refuses on any machine, as determined by the planner.
+//! Sections that zramd refuses, as determined by the planner.
 
 use crate::config;
+use crate::config::problem::Severity;
 use crate::facts::Facts;
-use crate::plan::{self, Activation, Decision};
+use crate::plan::{self, Activation, Decision, Plan};
 use crate::proc::Memory;
 use crate::request::Purpose;
 
 /// More than most machines have, in KiB: what is refused here is refused everywhere.
 const RAM_KIB: u64 = 1 << 30;
 
-/// Name and reason of each section that is refused, or that creates no device.
+/// Name and reason of each section that is refused on any machine, or that creates no device.
 pub fn refused(toml: &str) -> Vec<(String, String)> {
+    useless(planned(toml, RAM_KIB))
+}
+
+/// As [`refused`], but on a machine with this much RAM, if it is known. The second list has key and text of doubtful
+/// settings.
+pub fn refused_and_doubtful(toml: &str, ram_kib: Option<u64>) -> [Vec<(String, String)>; 2] {
+    let mut plan = planned(toml, ram_kib.unwrap_or(RAM_KIB));
+    let doubtful = std::mem::take(&mut plan.problems).into_iter();
+    let doubtful = doubtful.filter(|problem| problem.severity == Severity::Warning);
+    let doubtful = doubtful.map(|problem| (problem.origin.key.clone(), problem.text())).collect();
+    [useless(plan), doubtful]
+}
+
+fn useless(plan: Plan) -> Vec<(String, String)> {
+    let is_useless = |decision| matches!(decision, Decision::Refused | Decision::Skipped);
+    let useless = plan.items.into_iter().filter(|item| is_useless(item.decision));
+    useless.map(|item| (item.target.to_string(), item.reason)).collect()
+}
+
+fn planned(toml: &str, ram_kib: u64) -> Plan {
     let mut settings = config::load(&[("imported".into(), toml.to_owned())], "").settings;
     for device in &mut settings.devices {
         // Ignore conditions on the machine.
@@ -23,10 +44,7 @@ pub fn refused(toml: &str) -> Vec<(String, String)> {
     for disk in &mut settings.ramdisks {
         (disk.mount.owner, disk.mount.group) = (None, None);
     }
-    let memory = Memory { total_kib: RAM_KIB, available_kib: RAM_KIB, ..Memory::default() };
+    let memory = Memory { total_kib: ram_kib, available_kib: ram_kib, ..Memory::default() };
     let facts = Facts { memory, cpus: 1, page_size: 4096, ..Facts::default() };
-    let items = plan::plan(&settings, Vec::new(), &facts, Activation::Direct).items;
-    let useless =
-        items.into_iter().filter(|item| matches!(item.decision, Decision::Refused | Decision::Skipped));
-    useless.map(|item| (item.target.to_string(), item.reason)).collect()
+    plan::plan(&settings, Vec::new(), &facts, Activation::Direct)
 }

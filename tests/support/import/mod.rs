@@ -70,7 +70,7 @@ pub fn imported(name: &str) -> Imported {
         .iter()
         .map(|line| line.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap())
         .collect();
-    let mut imported = import(peer, &ordered.files, &Values { given, printed: Vec::new() });
+    let mut imported = import(peer, &ordered.files, &Values { given, ..Values::default() });
     imported.warnings.splice(0..0, ordered.warnings);
     imported
 }
