@@ -1,5 +1,6 @@
 //! `set`, `unset` and `edit`: changes of the configuration that last.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -28,6 +29,9 @@ use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
 use logic::record::Target;
 use logic::text::nearest;
+
+/// Number of mistakes that `edit` shows.
+const SHOWN: usize = 5;
 
 fn usage(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
@@ -120,26 +124,30 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
     let editor = editor()?;
     let rewrite = loop {
         draft.edit(&editor)?;
-        let after = left(draft.text()?);
-        if after == before {
-            out::note("Nothing is changed.");
-            return Ok(ExitStatus::Success);
-        }
-        let rewrite = Rewrite { before: before.clone(), after };
-        match try_out(cli, &rewrite, change.force) {
-            Ok(()) => break rewrite,
+        let tried = draft.text().and_then(|text| {
+            let rewrite = Rewrite { before: before.clone(), after: left(text) };
+            if rewrite.after != before {
+                try_out(cli, &rewrite, change.force)?;
+            }
+            Ok(rewrite)
+        });
+        match tried {
+            Ok(rewrite) if rewrite.after == before => {
+                out::note("Nothing is changed.");
+                return Ok(ExitStatus::Success);
+            }
+            Ok(rewrite) => break rewrite,
             Err(error) => {
                 out::error(&error.message);
-                if !again()? {
-                    out::note("Nothing is changed.");
+                if !again() {
+                    out::note(&format!("Nothing is changed{}.", draft.keep()));
                     return Ok(error.exit_status());
                 }
             }
         }
     };
-    lasting::replace(&Calls::new(), root, &rewrite).map_err(|error| {
-        Error::new(error.kind, format!("{}; your text is in {}", error.message, draft.keep().display()))
-    })?;
+    lasting::replace(&Calls::new(), root, &rewrite)
+        .map_err(|error| Error::new(error.kind, format!("{}{}", error.message, draft.keep())))?;
     Ok(connect::run(async {
         match act::reload(!cli.no_ask_password, change).await {
             Err(error) if error.kind == ErrorKind::NotRunning => {
@@ -155,9 +163,20 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
 fn try_out(cli: &Cli, rewrite: &Rewrite, forced: bool) -> Result<(), Error> {
     let root = Path::new("/");
     let loaded = files::load(root, files::find_sources_after(root, Some(rewrite)));
-    let problems = engine::check(&read::host(), &loaded).problems;
-    if !problems.is_empty() {
-        out::note(render::render(&problems, Style::stderr(cli.color).has_colour()).trim_end());
+    let mut problems = engine::check(&read::host(), &loaded).problems;
+    for problem in &mut problems {
+        // As for `set`: what is ignored in other files, such as an unknown key, is a mistake in the drop-in.
+        if problem.origin.file.ends_with(&FILE[1..]) && loaded.problems.contains(problem) {
+            problem.severity = Severity::Error;
+        }
+    }
+    problems.sort_by_key(|problem| Reverse(problem.severity));
+    let (shown, others) = problems.split_at(problems.len().min(SHOWN));
+    if !shown.is_empty() {
+        out::note(render::render(shown, Style::stderr(cli.color).has_colour()).trim_end());
+    }
+    if !others.is_empty() {
+        out::note(&format!("\n{} more", others.len()));
     }
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(Error::new(ErrorKind::Config, "the configuration would have mistakes"));
@@ -178,13 +197,11 @@ fn try_out(cli: &Cli, rewrite: &Rewrite, forced: bool) -> Result<(), Error> {
 }
 
 /// Asks on standard error. The end of standard input is a no.
-fn again() -> Result<bool, Error> {
+fn again() -> bool {
     write!(io::stderr(), "Edit it again? [Y/n] ").ok();
     let mut answer = String::new();
-    let length = io::stdin()
-        .read_line(&mut answer)
-        .map_err(|error| Error::failed(format!("cannot read the answer: {error}")))?;
-    Ok(length > 0 && !matches!(answer.trim().to_ascii_lowercase().as_str(), "n" | "no"))
+    let length = io::stdin().read_line(&mut answer).unwrap_or(0);
+    length > 0 && !matches!(answer.trim().to_ascii_lowercase().as_str(), "n" | "no")
 }
 
 /// The editor with its arguments.
@@ -210,9 +227,7 @@ impl Draft {
     fn create(text: &str) -> Result<Draft, Error> {
         // In /etc, so that a read-only one is reported before the work.
         let directory = PathBuf::from(format!("/etc/zramd/.edit-{}", std::process::id()));
-        let failed = |error: io::Error| {
-            lasting::explained(HostError::io(directory.display().to_string(), "create", &error))
-        };
+        let failed = |error: io::Error| lasting::explained(HostError::io(FILE, "change", &error));
         fs::create_dir_all("/etc/zramd").map_err(failed)?;
         fs::DirBuilder::new().mode(0o700).create(&directory).map_err(failed)?;
         let draft = Draft { directory: directory.clone() };
@@ -224,11 +239,14 @@ impl Draft {
         self.directory.join(NAME)
     }
 
-    /// Leaves the directory where it is, and returns the path of the copy.
-    fn keep(self) -> PathBuf {
+    /// Leaves the directory where it is, and returns the end of a sentence about that; empty without a text.
+    fn keep(self) -> String {
         let path = self.path();
+        if !path.exists() {
+            return String::new();
+        }
         std::mem::forget(self);
-        path
+        format!("; your text is in {}", path.display())
     }
 
     fn edit(&self, editor: &[String]) -> Result<(), Error> {
@@ -236,7 +254,12 @@ impl Draft {
         match Command::new(program).args(arguments).arg(self.path()).status() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(Error::failed(format!("{program}: {status}; nothing is changed"))),
-            Err(error) => Err(HostError::io(program.as_str(), "run", &error).into()),
+            Err(error) => {
+                let why = HostError::io(program.as_str(), "start", &error);
+                let message =
+                    format!("the editor cannot be started: {why}; name another one in VISUAL or EDITOR");
+                Err(Error::failed(message))
+            }
         }
     }
 

@@ -257,7 +257,8 @@ fn what_cannot_be_applied_is_not_written() {
     assert!(remount("ro"));
     machine.refuses(&["set", "zram0", "swap-priority=60"], 77);
     let editor = machine.editor("exit 0");
-    machine.refused(&["edit"], 77, |command| command.env("VISUAL", &editor).output().unwrap());
+    let said = machine.refused(&["edit"], 77, |command| command.env("VISUAL", &editor).output().unwrap());
+    assert!(said.contains(DROP_IN) && !said.contains(".edit-"), "{said}");
     machine.ok(&["set", "--runtime", "zram0", "swap-priority=60"]);
     assert_eq!(swap("zram0"), Some((16, 60)));
     machine.ok(&["unset", "--runtime", "zram0"]);
@@ -375,16 +376,35 @@ fn an_edited_copy_is_checked_before_it_is_used() {
     assert!(machine.drop_in().contains("swap-priority = 50 # mine\n"), "{}", machine.drop_in());
 
     let before = machine.drop_in();
-    for (script, status) in [
-        ("exit 0".to_owned(), 0),
-        ("exit 3".to_owned(), 1),
-        (with("[zram1]\nswap-priority = 5x"), 1),
-        (with("[zram1]\nswap-priority = 32768"), 1),
-        (with("[zram1]\nzram-size = \"8MiB\"\nmount-point = \"/proc\""), 1),
+    for (script, status, text_stays) in [
+        ("exit 0".to_owned(), 0, false),
+        ("exit 3".to_owned(), 1, false),
+        (with("[zram1]\nswap-priority = 5x"), 1, true),
+        (with("[zram1]\nswap-priority = 32768"), 1, true),
+        // An unknown key, which other files may have.
+        (with("[zram1]\nzram-sise = \"8MiB\""), 1, true),
+        (with("[zram1]\nzram-size = \"8MiB\"\nmount-point = \"/proc\""), 1, true),
+        (with(&"nonsense\n".repeat(20)), 1, true),
+        ("printf '\\377' >\"$2\"".to_owned(), 1, true),
+        ("rm \"$2\"".to_owned(), 1, false),
+        ("rm \"$2\"; mkdir \"$2\"".to_owned(), 1, true),
     ] {
-        assert_eq!(edit(&script).status.code(), Some(status), "{script}");
+        let output = edit(&script);
+        assert_eq!(output.status.code(), Some(status), "{script}");
         assert_eq!(machine.drop_in(), before, "{script}");
+        let said = texts(&output).1.to_lowercase();
+        assert!(said.contains("nothing is changed"), "{script}: {said}");
+        assert!(said.matches("\n --> ").count() <= 5, "{said}");
+        let kept: Vec<String> =
+            machine.names().into_iter().filter(|name| name.starts_with(".edit-")).collect();
+        assert_eq!(kept.len(), usize::from(text_stays), "{script}: {kept:?}");
+        for name in kept {
+            assert!(said.contains(&format!("{name}/99-zramdctl.toml")), "{script}: {said}");
+            fs::remove_dir_all(machine.path(&name)).unwrap();
+        }
     }
+    let missing = machine.command(&["edit"]).env("VISUAL", "/nonexistent/editor").output().unwrap();
+    assert!(texts(&missing).1.contains("VISUAL"), "{missing:?}");
     // A second attempt starts from the text of the first.
     let editor =
         machine.editor("grep -q 5x \"$1\" && sed -i s/5x/7/ \"$1\" || echo 'swap-priority = 5x' >>\"$1\"");
