@@ -69,11 +69,8 @@ pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf], overrides: &[Overr
     let algorithms = snapshot.devices.first().map(|device| device.available_algorithms.as_slice());
     let files: Vec<String> = config_files.iter().map(|path| path.display().to_string()).collect();
     let report = &snapshot.maintenance;
-    let skipped: Vec<String> = report
-        .skipped
-        .iter()
-        .map(|(device, policy, why)| format!("{device}:{policy}:{}", escaped(why, true)))
-        .collect();
+    let skipped: Vec<String> =
+        report.skipped.iter().map(|(device, policy, why)| format!("{device}:{policy}:{why}")).collect();
     all.extend([
         ("Capabilities", words(&snapshot.capabilities)),
         ("SupportedAlgorithms", words(algorithms.unwrap_or_default())),
@@ -85,7 +82,7 @@ pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf], overrides: &[Overr
         ("LastMaintenanceMonotonic", report.ended_monotonic_usec.to_string()),
         ("MaintenanceActions", words(&report.actions.iter().map(action).collect::<Vec<_>>())),
         ("MaintenanceSkipped", words(&skipped)),
-        ("WritebackBudgetLeftBytes", report.budget.map_or(u64::MAX, |budget| budget.left_bytes).to_string()),
+        ("WritebackBudgetLeftBytes", limit(report.budget.map(|budget| budget.left_bytes))),
         ("WritebackTotalBytes", report.budget.map_or(0, |budget| budget.total_bytes).to_string()),
         ("TotalOriginalBytes", snapshot.total(|stats| stats.memory.orig_data_size).to_string()),
         ("TotalCompressedBytes", snapshot.total(|stats| stats.memory.compr_data_size).to_string()),
@@ -94,11 +91,15 @@ pub fn machine(snapshot: &Snapshot, config_files: &[PathBuf], overrides: &[Overr
     all
 }
 
-/// `zram0:recompress:idle:REASON:RESULT`, blanks escaped.
+/// `zram0:recompress:idle:REASON:RESULT`.
 fn action(action: &Action) -> String {
     let Action { device, action, pages, reason, result, .. } = action;
-    let text = |text: &str| escaped(text, true);
-    format!("{device}:{action}:{}:{}:{}", text(pages), text(reason), text(result))
+    format!("{device}:{action}:{pages}:{reason}:{result}")
+}
+
+/// A limit; `infinity` for none, as in systemctl.
+fn limit(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "infinity".to_owned(), |bytes| bytes.to_string())
 }
 
 /// `zram0:zram-size:VALUE:CONFIGURED:COMMAND`.
@@ -133,7 +134,7 @@ pub fn device(view: &DeviceView) -> Properties {
         ("AlgorithmParameters", words(&parameters)),
         ("RecompressionAlgorithms", words(&secondary)),
         ("BackingDevice", escaped(&view.backing_device, false)),
-        ("WritebackLimitBytes", view.writeback_limit_bytes.unwrap_or(u64::MAX).to_string()),
+        ("WritebackLimitBytes", limit(view.writeback_limit_bytes)),
     ];
     all.extend(FIGURES.iter().map(|figure| (figure.name, value(figure.value(view)))));
     if view.role == RoleView::Swap {
