@@ -135,7 +135,7 @@ impl Job {
         lock(&self.state).progress
     }
 
-    /// How it ended: `done`, `failed`, `cancelled`, `postponed` (the machine had better things to do), or empty while it has not.
+    /// How it ended: `done`, `failed`, `cancelled`, `postponed` (the machine was busy or short of memory), or empty while it has not.
     /// It changes after the others.
     #[zbus(property)]
     fn result(&self) -> String {

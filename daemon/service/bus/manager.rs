@@ -354,8 +354,8 @@ impl Manager {
         self.core.owned(&call, self.core.configure(&sections, &options).await?).await
     }
 
-    /// A good moment for maintenance, such as an idle machine: does what `[maintenance]` asks for, without waiting for the
-    /// timer. The option `devices` (as) names those that it is for; without it, all are meant.
+    /// Starts the maintenance that `[maintenance]` configures without waiting for its timer, for example because the machine
+    /// is idle. The option `devices` (as) limits it to these devices.
     #[zbus(out_args("job"))]
     async fn maintain(
         &self,
