@@ -324,12 +324,18 @@ pub(super) fn between_items(
         seen.insert(path, item.target.clone());
     }
     problems.extend(overcommitted(items, origins, facts));
-    problems.extend(items.iter().filter_map(|item| exceeds_memory(item, origins, facts)));
     without_device(items, facts);
 }
 
 /// A warning if the tables of all devices take more of the memory than that of one may: the sizes cannot be meant.
 fn overcommitted(items: &[Item], origins: &BTreeMap<Target, Origin>, facts: &Facts) -> Option<Problem> {
+    let (target, message) = excess(items, facts)?;
+    let hint = "numbers without a unit are MiB; \"2 * ram\" for all devices together suits most data";
+    Some(problem(Severity::Warning, origins.get(target)?, message, Some(hint.to_owned())))
+}
+
+/// The last device and a message, if the sizes of all devices together are too large.
+pub fn excess<'i>(items: &'i [Item], facts: &Facts) -> Option<(&'i Target, String)> {
     let mut sizes = items.iter().filter(|item| item.decision == Decision::Planned).filter_map(|item| {
         match &item.request {
             Some(Request::Device(device)) => Some((&item.target, device.disk_size)),
@@ -344,23 +350,23 @@ fn overcommitted(items: &[Item], origins: &BTreeMap<Target, Origin>, facts: &Fac
         human(total),
         human(largest)
     );
-    let hint = "numbers without a unit are MiB; \"2 * ram\" for all devices together suits most data";
-    Some(problem(Severity::Warning, origins.get(target)?, message, Some(hint.to_owned())))
+    Some((target, message))
 }
 
-/// A warning for a RAM disk on tmpfs that can take in more than there is memory.
-fn exceeds_memory(item: &Item, origins: &BTreeMap<Target, Origin>, facts: &Facts) -> Option<Problem> {
+/// A warning for a RAM disk on tmpfs that can hold more than there is memory.
+pub(super) fn exceeds_memory(
+    settings: &RamDiskSettings,
+    request: &RamDiskRequest,
+    facts: &Facts,
+) -> Option<Problem> {
     let ram = facts.memory.total_kib.saturating_mul(1024);
-    let Some(Request::RamDisk(RamDiskRequest { size, number: None, .. })) = &item.request else {
-        return None;
-    };
-    if ram == 0 || *size <= ram || item.decision != Decision::Planned {
+    if ram == 0 || request.size <= ram || request.number.is_some() {
         return None;
     }
-    let (size, ram) = (human(*size), human(ram));
+    let (size, ram) = (human(request.size), human(ram));
     let message = format!("a RAM disk of {size} can hold more than the {ram} of memory of this machine");
     let hint = "lower its size, so that a full disk cannot leave programs without memory".to_owned();
-    let found = problem(Severity::Warning, origins.get(&item.target)?, message, Some(hint));
+    let found = problem(Severity::Warning, &settings.size.origin, message, Some(hint));
     Some(found.code(Code::DisksExceedMemory))
 }
 

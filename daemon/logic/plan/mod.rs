@@ -26,6 +26,7 @@ use super::error::ErrorKind;
 use super::ramdisk::place::disk_at;
 use super::record::{Record, Target, Undo};
 use super::request::Request;
+pub use check::excess;
 pub use step::Step;
 
 /// Who mounts file systems and activates swap.

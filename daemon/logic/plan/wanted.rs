@@ -313,6 +313,7 @@ fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Proble
     match request {
         Ok(request) => {
             item.request = Some(Request::RamDisk(request.clone()));
+            problems.extend(check::exceeds_memory(disk, &request, facts));
             for refusal in check::ramdisk(disk, &request, facts) {
                 refuse(&mut item, refusal, problems);
             }
