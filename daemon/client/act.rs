@@ -1,6 +1,6 @@
 //! Commands that change something: each calls the daemon, waits for the job, and prints the outcome.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use zbus::{OwnedObjectPath, Variant};
 
@@ -84,7 +84,7 @@ pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitS
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
     let mut ends = Vec::new();
-    for name in names {
+    for name in distinct(names) {
         let end = async {
             let job: OwnedObjectPath =
                 bus.manager("RemoveDevice", &(device_name(name)?, forced(change.force))).await?;
@@ -93,6 +93,12 @@ pub async fn remove(ask: bool, names: &[String], change: Change) -> Result<ExitS
         ends.push(end.await);
     }
     together(ends)
+}
+
+/// Names and nodes of devices, each device once.
+fn distinct(names: &[String]) -> impl Iterator<Item = &String> {
+    let mut seen = HashSet::new();
+    names.iter().filter(move |name| seen.insert(bare(name)))
 }
 
 /// `resize`.
@@ -220,6 +226,12 @@ pub(super) fn together(ends: Vec<Result<()>>) -> Result<ExitStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_is_removed_once() {
+        let names = ["zram1", "zram0", "/dev/zram1"].map(str::to_owned);
+        assert!(distinct(&names).eq(&names[..2]));
+    }
 
     #[test]
     fn the_status_is_partly_or_that_of_the_first_failure() {

@@ -64,7 +64,7 @@ pub fn select<'a, 'w>(rows: Vec<Row<'a>>, words: &'w [String]) -> (Vec<Row<'a>>,
 /// Prints an error for each unknown name, and returns the exit status.
 pub fn report(unknown: &[&str]) -> ExitStatus {
     for word in unknown {
-        out::error(&format!("{word}: there is no such device or disk"));
+        out::error(&format!("{word}: there is no such zram device or RAM disk"));
     }
     if unknown.is_empty() { ExitStatus::Success } else { ExitStatus::NotFound }
 }

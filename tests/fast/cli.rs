@@ -44,6 +44,20 @@ fn wrong_usage_ends_with_2() {
     assert_eq!(setup(&["--help"]).status.code(), Some(0));
 }
 
+#[test]
+fn users_of_zramctl_are_helped() {
+    let other = zramdctl(&["/dev/null"]);
+    assert_eq!(other.status.code(), Some(4));
+    assert!(texts(&other).1.starts_with("error: /dev/null: "), "{other:?}");
+    for (words, command) in
+        [(&["-r", "/dev/zram77"][..], "remove"), (&["-f"], "create"), (&["-s", "5M"], "create")]
+    {
+        let output = zramdctl(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(texts(&output).1.contains(&format!("zramdctl {command}")), "{output:?}");
+    }
+}
+
 /// A user of `zramdctl bench run` does not know the worker.
 #[test]
 fn the_worker_names_itself_only_to_those_who_ran_it() {
