@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use zbus::Variant;
 
+use super::amount::amount;
 use super::args::Create;
 use logic::config::key::Type;
 use logic::config::schema::SectionKind;
@@ -21,6 +22,10 @@ fn usage(message: impl Into<String>) -> Error {
 pub fn of_create(words: &Create) -> Result<Options, Error> {
     if let Some(number) = words.name.as_deref().and_then(device_number).filter(|n| *n > HIGHEST_DEVICE) {
         return Err(usage(format!("zram{number}: zramd makes devices up to zram{HIGHEST_DEVICE}")));
+    }
+    // Mistakes in the expression are reported with the rest of the section.
+    if words.size.as_deref().is_some_and(|size| amount(size) == Ok(0)) {
+        return Err(usage("a device needs a size, for example `zramdctl create --size 1GiB`"));
     }
     let mut options = Options::new();
     let text = |text: &String| Variant::from(text.clone());
@@ -142,6 +147,8 @@ mod tests {
         let failure = of_create(&far).unwrap_err();
         assert_eq!(failure.kind, ErrorKind::InvalidArgument);
         assert!(failure.message.contains("zram255"), "{}", failure.message);
+        let empty = Create { size: Some("ram * 0".into()), ..create(&[]) };
+        assert!(of_create(&empty).unwrap_err().message.contains("needs a size"));
         for (set, expected) in [("label", "KEY=VALUE"), ("zram-size=1", "zram-size")] {
             let failure = of_create(&create(&[set])).unwrap_err();
             assert_eq!(failure.kind, ErrorKind::InvalidArgument);

@@ -10,7 +10,7 @@ use super::{
     act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, lasting, list,
     maintain, man, out, overrides, plan, ramdisk, read, report, show, stats, status, top,
 };
-use engine::{Error, ErrorKind};
+use engine::{Error, ErrorKind, gather};
 use logic::exit::ExitStatus;
 use logic::proc::device_number;
 use logic::view::View;
@@ -18,12 +18,17 @@ use logic::view::View;
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
     complete::answer();
-    let mut cli = match parse(std::env::args_os().collect()) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let first = words.get(1).map(|word| word.to_string_lossy().into_owned());
+    let mut cli = match parse(words) {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
             // Errors of the output (closed pipe, full disk) are ignored.
             error.print().ok();
+            if let Some(instead) = first.as_deref().and_then(instead).filter(|_| wrong) {
+                out::note(instead);
+            }
             return if wrong { ExitStatus::Usage } else { ExitStatus::Success };
         }
     };
@@ -46,8 +51,22 @@ fn parse(mut words: Vec<OsString>) -> Result<Cli, clap::Error> {
     })
 }
 
+/// Also for names of other devices, which the list reports.
 fn lists_devices(cli: &Cli) -> bool {
-    matches!(&cli.command, Some(Command::List(list)) if list.patterns.iter().all(|name| device_number(name).is_some()))
+    let is_device = |name: &String| device_number(name).is_some() || name.contains('/');
+    matches!(&cli.command, Some(Command::List(list)) if list.patterns.iter().all(is_device))
+}
+
+/// What replaces an option with which zramctl changes devices.
+fn instead(word: &str) -> Option<&'static str> {
+    let name = word.split('=').next().unwrap_or_default();
+    match (name, word.get(..2)?) {
+        ("--reset", _) | (_, "-r") => Some("`zramdctl remove` removes a device."),
+        ("--find" | "--size" | "--algorithm" | "--streams", _) | (_, "-f" | "-s" | "-a" | "-t") => {
+            Some("`zramdctl create` sets a device up.")
+        }
+        _ => None,
+    }
 }
 
 fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
@@ -78,7 +97,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             Ok(noted(cli, connect::run(plan::run(cli, change.force, form.json))))
         }
         Command::Overrides(form) => overrides::run(cli, form.json),
-        Command::Set(words) => Ok(noted(cli, connect::run(lasting::set(ask, &words)))),
+        Command::Set(words) => Ok(sized(cli, noted(cli, connect::run(lasting::set(ask, &words))))),
         Command::Edit(change) => Ok(noted(cli, lasting::edit(cli, change)?)),
         Command::Unset(words) if !words.runtime => match words.names.as_slice() {
             [name, keys @ ..] if !keys.is_empty() => {
@@ -99,9 +118,11 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         }
         Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
         Command::Reload(change) => Ok(noted(cli, connect::run(act::reload(ask, change)))),
-        Command::Create(words) => Ok(connect::run(act::create(ask, &words))),
+        Command::Create(words) => Ok(sized(cli, connect::run(act::create(ask, &words)))),
         Command::Remove { names, change } => Ok(connect::run(act::remove(ask, &names, change))),
-        Command::Resize { name, size, change } => Ok(connect::run(act::resize(ask, &name, &size, change))),
+        Command::Resize { name, size, change } => {
+            Ok(sized(cli, connect::run(act::resize(ask, &name, &size, change))))
+        }
         Command::Swap { command: Swap::On { name, change } } => {
             Ok(connect::run(act::swap_on(ask, &name, change)))
         }
@@ -122,6 +143,19 @@ fn noted(cli: &Cli, status: ExitStatus) -> ExitStatus {
     status
 }
 
+/// After a command that changes a size: warns about the sizes of all devices together, as `check` does.
+fn sized(cli: &Cli, status: ExitStatus) -> ExitStatus {
+    if status != ExitStatus::Success {
+        return status;
+    }
+    let host = read::host();
+    let plan = engine::check(&host, &read::config(read::daemons_file(cli).as_ref()));
+    if let Some((_, message)) = logic::plan::excess(&plan.items, &gather::machine(&host)) {
+        out::note(&format!("warning: {message}"));
+    }
+    status
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,9 +166,12 @@ mod tests {
 
     #[test]
     fn a_list_needs_no_command() {
-        for line in
-            ["zramdctl -bn --raw", "zramdctl -o NAME,DISKSIZE /dev/zram0 zram1", "zramdctl -c /a --json"]
-        {
+        for line in [
+            "zramdctl -bn --raw",
+            "zramdctl -o NAME,DISKSIZE /dev/zram0 zram1",
+            "zramdctl -c /a --json",
+            "zramdctl /dev/sda",
+        ] {
             let Ok(Cli { command: Some(Command::List(_)), .. }) = parsed(line) else { panic!("{line}") };
         }
         assert!(parsed("zramdctl").unwrap().command.is_none());
@@ -148,5 +185,22 @@ mod tests {
             assert_eq!(asked.to_string(), Cli::try_parse_from(line.split(' ')).unwrap_err().to_string());
         }
         assert!(!parsed("zramdctl --help").unwrap_err().use_stderr());
+    }
+
+    #[test]
+    fn options_of_zramctl_have_a_replacement() {
+        for (word, expected) in [
+            ("-r", Some("remove")),
+            ("--reset", Some("remove")),
+            ("-f", Some("create")),
+            ("-s5M", Some("create")),
+            ("--size=5M", Some("create")),
+            ("--raw", None),
+            ("stauts", None),
+            ("ä", None),
+        ] {
+            let found = instead(word).map(|text| text.contains("remove"));
+            assert_eq!(found, expected.map(|command| command == "remove"), "{word}");
+        }
     }
 }

@@ -279,7 +279,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
             let Target::Device(number) = *target else { continue };
             let made = lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await;
             made.map_err(|_: Error| {
-                let why = "its size is 0, it is disabled, or it is for machines with less memory";
+                let why = "a device needs a size above 0, must be enabled, and must not be limited to machines with less memory";
                 Error::new(ErrorKind::InvalidArgument, format!("[{section}] describes no device: {why}"))
             })?;
         }

@@ -269,6 +269,23 @@ fn what_cannot_be_applied_is_not_written() {
     assert_eq!(attribute("zram1", "disksize"), (24 << 20).to_string());
 }
 
+#[test]
+fn sizes_that_exceed_the_memory_together_are_reported() {
+    let Some(machine) = Machine::begin(CONFIG) else { return };
+    for (words, warns) in [("create zram1 --size ram*3", false), ("create zram2 --size ram*3", true)] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let output = machine.command(&words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let warnings = texts(&output).1.lines().filter(|line| line.starts_with("warning: ")).count();
+        assert_eq!(warnings, usize::from(warns), "{output:?}");
+    }
+    assert!(machine.refuses(&["create", "--size", "0"], 2).contains("zramdctl create"));
+    // Named twice, removed once.
+    machine.ok(&["remove", "zram1", "/dev/zram1"]);
+    assert!(machine.refuses(&["create", "zram0", "--size", "8MiB"], 2).contains("zramdctl resize zram0"));
+    machine.ok(&["unset", "--runtime", "--all"]);
+}
+
 /// Action, target and detail of each change that `PlanConfigure` announces, or the name of the error.
 fn planned(machine: &Machine, section: &str, key: (&str, &str, &str), options: &[&str]) -> Vec<String> {
     let (name, kind, value) = key;
