@@ -71,7 +71,7 @@ pub(super) fn ramdisk(
         Some((message, hint)) => reader.fail(Problem::error(reader.origin(), message).hint(hint)),
         None if reader.own(&keys::MOUNT_POINT).is_none() => {
             reader.fail(Problem::error(reader.origin(), "a RAM disk needs a mount-point").hint(format!(
-                "write for example mount-point = {} in its section (`zramdctl edit` opens an editor)",
+                "write for example mount-point = {}; `zramdctl edit` opens an editor",
                 keys::MOUNT_POINT.example
             )));
         }
