@@ -148,10 +148,11 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
     };
     lasting::replace(&Calls::new(), root, &rewrite)
         .map_err(|error| Error::new(error.kind, format!("{}{}", error.message, draft.keep())))?;
+    out::note(&format!("{FILE} is changed."));
     Ok(connect::run(async {
         match act::reload(!cli.no_ask_password, change).await {
             Err(error) if error.kind == ErrorKind::NotRunning => {
-                out::note("Written. The daemon is not running; the change is applied when it starts.");
+                out::note("The daemon is not running; the change is applied when it starts.");
                 Ok(ExitStatus::Success)
             }
             done => done,
