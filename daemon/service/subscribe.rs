@@ -133,7 +133,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Se
                 // `Subscribe` is for the counters of devices only.
                 if let Some(mount) = device.mount.as_ref().filter(|_| selection != Selection::Devices) {
                     let space = filesystem::stats_map(mount, &snapshot);
-                    Filesystem::space_updated(&emitter, space).await.ok();
+                    Filesystem::usage_updated(&emitter, space).await.ok();
                 }
             }
         }

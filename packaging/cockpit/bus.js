@@ -189,6 +189,7 @@ export class Daemon extends EventTarget {
         case "StatsUpdated":
             this.#figures(path, DEVICE, values[0]);
             return;
+        case "UsageUpdated":
         case "SpaceUpdated":
             this.#figures(path, name, values[0]);
             return;

@@ -417,9 +417,9 @@ pub trait Swap {
 }
 #[proxy(interface = "org.zramd1.Filesystem", assume_defaults = true)]
 pub trait Filesystem {
-    /// SpaceUpdated signal
+    /// UsageUpdated signal
     #[zbus(signal)]
-    fn space_updated(
+    fn usage_updated(
         &self,
         stats: std::collections::HashMap<&str, zbus::Variant<'_>>,
     ) -> zbus::Result<()>;

@@ -196,7 +196,7 @@ async fn update(updates: &mut MessageStream) -> (String, HashMap<String, OwnedVa
         let message = next(updates).await;
         let header = message.header();
         let member = header.member().map_or("", |member| member.as_str());
-        if ["StatsUpdated", "SpaceUpdated", "TotalsUpdated"].contains(&member) {
+        if ["StatsUpdated", "UsageUpdated", "SpaceUpdated", "TotalsUpdated"].contains(&member) {
             return (header.path().unwrap().to_string(), message.body().deserialize().unwrap());
         }
     }

@@ -73,7 +73,7 @@ impl Filesystem {
     /// SizeBytes and UsedBytes of one moment, and StatsTimestampMonotonic, microseconds since boot (CLOCK_MONOTONIC); sent to those
     /// only who called SubscribeTo of the manager.
     #[zbus(signal)]
-    pub(crate) async fn space_updated(
+    pub(crate) async fn usage_updated(
         emitter: &SignalEmitter<'_>,
         stats: HashMap<&str, Variant<'_>>,
     ) -> zbus::Result<()>;

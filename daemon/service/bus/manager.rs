@@ -390,9 +390,9 @@ impl Manager {
         self.core.subscribe(&call, interval(interval_ms), Selection::Devices, None).await
     }
 
-    /// The same for a selection of objects, by their paths: StatsUpdated of devices, SpaceUpdated of RAM disks and of file systems on
-    /// devices, and TotalsUpdated for `/org/zramd1`. All have to exist; one that appears later needs another call. An empty list
-    /// selects everything, now and later. It replaces a subscription of the caller, and Unsubscribe ends it.
+    /// The same for a selection of objects, by their paths: StatsUpdated of devices, UsageUpdated of file systems on devices,
+    /// SpaceUpdated of RAM disks, and TotalsUpdated for `/org/zramd1`. All have to exist; one that appears later needs another
+    /// call. An empty list selects everything, now and later. It replaces a subscription of the caller, and Unsubscribe ends it.
     async fn subscribe_to(
         &self,
         interval_ms: u32,
