@@ -89,8 +89,7 @@ impl View {
             let Some(section) = section_of(&problem.origin.key) else { continue };
             let view = sections.entry(section).or_default();
             let file = problem.origin.file.display().to_string();
-            let hint = problem.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-            view.problems.push((file, format!("{}: {}{hint}", problem.origin.key, problem.message)));
+            view.problems.push((file, format!("{}: {}", problem.origin.key, problem.text())));
             if is_error(&problem) {
                 view.errors.push(one_line(problem));
             }

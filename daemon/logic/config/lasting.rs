@@ -10,7 +10,6 @@ use super::ramdisk::wrong_name;
 use super::schema::SectionKind;
 use super::{Loaded, fragment::Assignment};
 use crate::error::{Error, ErrorKind};
-use crate::record::Target;
 
 /// The drop-in.
 pub const FILE: &str = "/etc/zramd/zramd.toml.d/99-zramdctl.toml";
@@ -130,9 +129,14 @@ pub fn left(text: String) -> Option<String> {
 /// existing one may be misspelled.
 pub fn must_be_described(loaded: &Loaded, changes: &Changes) -> Result<(), Error> {
     for (section, keys) in changes {
-        let described_by = match SectionKind::of(section) {
-            Some(SectionKind::Device) => &[device::ZRAM_SIZE.name, device::ZRAM_FRACTION.name][..],
-            Some(SectionKind::RamDisk) => &[ramdisk::MOUNT_POINT.name],
+        let (described_by, remedy) = match SectionKind::of(section) {
+            Some(SectionKind::Device) => (
+                &[device::ZRAM_SIZE.name, device::ZRAM_FRACTION.name][..],
+                format!("`zramdctl set {section} zram-size=SIZE` creates one"),
+            ),
+            Some(SectionKind::RamDisk) => {
+                (&[ramdisk::MOUNT_POINT.name][..], "`zramdctl edit` adds one".to_owned())
+            }
             _ => continue,
         };
         let found = loaded.merged.sections.get(section).map(|section| &section.keys);
@@ -141,10 +145,6 @@ pub fn must_be_described(loaded: &Loaded, changes: &Changes) -> Result<(), Error
             found.values().any(elsewhere) || described_by.iter().any(|key| found.contains_key(*key))
         });
         if !is_described && keys.values().any(Option::is_some) {
-            let remedy = match Target::of_section(section) {
-                Some(Target::Device(_)) => format!("`zramdctl set {section} zram-size=SIZE` creates one"),
-                _ => "`zramdctl edit` adds one".to_owned(),
-            };
             let message = format!("there is no section [{section}] in the configuration; {remedy}");
             return Err(Error::new(ErrorKind::NotFound, message));
         }

@@ -149,10 +149,10 @@ impl Problem {
     }
 
     /// Description and correction.
-    pub fn text(self) -> String {
-        match self.hint {
+    pub fn text(&self) -> String {
+        match &self.hint {
             Some(hint) => format!("{} ({hint})", self.message),
-            None => self.message,
+            None => self.message.clone(),
         }
     }
 

@@ -91,10 +91,7 @@ pub fn one_line(problem: &Problem) -> String {
     if !origin.key.is_empty() {
         text.push_str(&format!("{}: ", origin.key));
     }
-    text.push_str(&problem.message);
-    if let Some(hint) = &problem.hint {
-        text.push_str(&format!(" ({hint})"));
-    }
+    text.push_str(&problem.text());
     let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(visible).collect()
 }

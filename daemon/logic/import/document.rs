@@ -152,7 +152,7 @@ impl Draft {
 /// The first problem that zramd reports for a text.
 fn problem(text: &str) -> Option<String> {
     let loaded = config::load(&[("imported".into(), text.to_owned())], "");
-    loaded.problems.into_iter().next().map(Problem::text)
+    loaded.problems.first().map(Problem::text)
 }
 
 /// A comment; control characters, which TOML does not allow there, are escaped.
