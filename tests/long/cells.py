@@ -53,8 +53,10 @@ class Results:
         print(line, flush=True)
 
 
-def in_lab(scenario, name, configuration, setup, cells):
-    """Runs a scenario with a configuration of zramd, commands for the rest, and cells, which are lines of words. Returns its results."""
+def in_lab(scenario, name, configuration, setup, cells, options=()):
+    """Runs a scenario with a configuration of zramd, commands for the rest, cells, which are lines of words, and options of the lab.
+
+    Returns its results."""
     with tempfile.TemporaryDirectory(dir=BUILT) as directory:
         tree = Path(directory) / "tree"
         shutil.copytree(BUILT / "tree", tree, symlinks=True)
@@ -67,7 +69,7 @@ def in_lab(scenario, name, configuration, setup, cells):
         shutil.copy(BUILT / "release/pressure", brought)
         shutil.copy(BUILT / "pages", brought)
         (brought / "cells").write_text("".join(" ".join(cell) + "\n" for cell in cells))
-        lab = subprocess.run([LAB / "run", "--tree", tree, scenario], stdout=subprocess.PIPE, text=True)
+        lab = subprocess.run([LAB / "run", "--tree", tree, *options, scenario], stdout=subprocess.PIPE, text=True)
     if lab.returncode:
         sys.exit(f"{name}: the lab failed\n{lab.stdout}")
     return [line.split("\t") for line in (LAB / "out" / scenario / "cells.tsv").read_text().splitlines()]
