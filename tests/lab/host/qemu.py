@@ -42,7 +42,7 @@ def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list
     processor = kernel.processor
     words = [f"console={processor.console}", "panic=-1", "loglevel=7", "printk.devkmsg=on", "systemd.show_status=no", "mitigations=off",
              "random.trust_cpu=on", f"lab.journal={processor.journal}", *processor.arguments, *arguments]
-    disks = [path for path in (run / "disk", run / "disk2") if path.exists()]
+    disks = [(path, speed) for path, speed in ((run / "disk", None), (run / "disk2", scenario.disk2_speed)) if path.exists()]
     bus = processor.bus
     first, second = (f"file,id={name},path=/proc/self/fd/{file.fileno()},append=on" for name, file in (("console", console), ("journal", journal)))
     return [
@@ -51,11 +51,19 @@ def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list
         # A reboot ends it, and the caller starts the next boot.
         "-no-reboot",
         "-kernel", str(kernel.executable), "-initrd", str(kernel.initrd), "-append", " ".join(words),
-        *(word for number, path in enumerate(disks) for word in (
-            "-drive", f"file={path},format=raw,if=none,id=disk{number},cache=unsafe", "-device", f"virtio-blk-{bus},drive=disk{number}")),
+        *(word for number, (path, speed) in enumerate(disks) for word in (
+            "-drive", f"file={path},format=raw,if=none,id=disk{number},cache=unsafe{_limits(speed)}",
+            "-device", f"virtio-blk-{bus},drive=disk{number}")),
         "-fsdev", f"local,id=lab,path={run / 'share'},security_model=none,multidevs=remap",
         "-device", f"virtio-9p-{bus},fsdev=lab,mount_tag=lab",
         "-device", f"virtio-rng-{bus}",
         "-chardev", first, *(("-device", "sclpconsole,chardev=console") if bus == "ccw" else ("-serial", "chardev:console")),
         "-chardev", second, "-device", f"virtio-serial-{bus}", "-device", "virtconsole,chardev=journal",
     ]
+
+
+def _limits(speed: tuple[int, int] | None) -> str:
+    if not speed:
+        return ""
+    requests, mib = speed
+    return f",throttling.iops-total={requests},throttling.bps-total={mib << 20}"

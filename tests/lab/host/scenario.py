@@ -32,6 +32,7 @@ class Scenario:
     also_on: tuple[str, ...]  # those of them on which a plain run repeats it
     memory: int  # bytes
     disk2: int  # bytes; 0 is no second disk
+    disk2_speed: tuple[int, int] | None  # requests and MiB a second, at most
     cpus: int  # if the kernel supports several
     time_limit: float  # seconds for one boot
     kernel_args: tuple[str, ...]
@@ -77,6 +78,7 @@ def read(path: Path, name: str, out: Path) -> Scenario:
         also_on=tuple(head.take("also-on", "").split()),
         memory=head.size("memory", "512M"),
         disk2=head.size("disk2", "0"),
+        disk2_speed=_disk2_speed(),
         cpus=int(head.take("cpus", "1")),
         time_limit=head.seconds("time-limit", "120s"),
         kernel_args=tuple(head.take("kernel-args", "").split()),
@@ -92,6 +94,16 @@ def read(path: Path, name: str, out: Path) -> Scenario:
     if unknown:
         raise LabError(f"{name}: there is no kernel {', '.join(sorted(unknown))}; there are: {', '.join(VARIANTS)}")
     return scenario
+
+
+def _disk2_speed() -> tuple[int, int] | None:
+    value = os.environ.get("LAB_DISK2_SPEED")
+    if not value:
+        return None
+    match = re.fullmatch(r"(\d+):(\d+)", value)
+    if not match:
+        raise LabError(f"LAB_DISK2_SPEED={value} does not read REQUESTS:MIB, both for a second")
+    return int(match[1]), int(match[2])
 
 
 class _Head:

@@ -12,9 +12,10 @@
 //! libraries: to compress, and to decompress it.
 //!
 //! `pressure heartbeat FILE DIRECTORY MIB SEED`, `pressure growth FILE MIB MIB_PER_S SEED` and `pressure map FILE SECONDS SEED`: see
-//! freeze.rs.
+//! freeze.rs. `pressure tiers FILE COLD_MIB HOT_MIB SECONDS SEED`: see tiers.rs.
 
 mod freeze;
+mod tiers;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -52,6 +53,9 @@ fn main() {
         }
         ["growth", file, mib, speed, seed] => {
             freeze::growth(Path::new(file), number(mib), number(speed), number(seed));
+        }
+        ["tiers", file, cold, hot, seconds, seed] => {
+            tiers::tiers(Path::new(file), [cold, hot, seconds].map(|word| number(word)), number(seed));
         }
         ["map", file, seconds, seed] => freeze::map(Path::new(file), number(seconds), number(seed)),
         _ => panic!("see the first lines of main.rs for the arguments"),

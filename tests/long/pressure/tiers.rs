@@ -1,0 +1,73 @@
+//! Frequent and cold pages beside each other, for `tests/bench/tiers`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use crate::{Set, Stalls, stamp};
+
+/// One access in this many is to a cold page.
+const COLD: u64 = 2000;
+
+/// Fills COLD_MIB and then HOT_MIB with pages of a desktop. Accesses them for SECONDS, nearly always frequent ones, and prints figures
+/// of the first and of the last third of that time, each as one line of JSON.
+pub fn tiers(file: &Path, [cold_mib, hot_mib, seconds]: [u64; 3], seed: u64) {
+    let [mut cold, mut hot] = [cold_mib, hot_mib].map(Set::new);
+    let mut stalls = Stalls::default();
+    for set in [&mut cold, &mut hot] {
+        set.fill(file, crate::shares_of("desktop"), seed, &mut stalls);
+    }
+    let mut random = Rng::with_seed(seed);
+    let begun = Instant::now();
+    let third = Duration::from_secs(seconds) / 3;
+    for part in 1..=3 {
+        let mut times = [Vec::new(), Vec::new()];
+        let started = Instant::now();
+        while begun.elapsed() < third * part {
+            for _ in 0..COLD {
+                let is_cold = random.u64(..COLD) == 0;
+                let set = if is_cold { &mut cold } else { &mut hot };
+                let number = random.u64(..set.count);
+                let writes = random.u64(..10) < 3;
+                let access = Instant::now();
+                let page = set.page(number);
+                if writes {
+                    stamp(page, number, u64::from(part));
+                } else {
+                    std::hint::black_box(page[0]);
+                }
+                times[usize::from(is_cold)].push(access.elapsed());
+            }
+        }
+        if part != 2 {
+            print(&mut times, started.elapsed());
+        }
+    }
+}
+
+/// MiB of memory that zram0 and zswap take.
+fn compressed_mib() -> u64 {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let zram = read("/sys/block/zram0/mm_stat").split_whitespace().nth(2).map_or(0, crate::number);
+    let zswap = read("/proc/meminfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("Zswap:"))
+        .map_or(0, |kib| crate::number(kib.trim_end_matches("kB").trim()));
+    (zram >> 20) + (zswap >> 10)
+}
+
+fn print(times: &mut [Vec<Duration>; 2], took: Duration) {
+    let per_second = times[0].len() as f64 / took.as_secs_f64();
+    let [hot, cold] = times.each_mut().map(|times| {
+        times.sort_unstable();
+        [0.5, 0.99, 0.999].map(|share| {
+            let at = (times.len() as f64 * share) as usize;
+            times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+        })
+    });
+    println!(
+        "{{\"hot_per_s\":{per_second:.0},\"hot_p50_us\":{:.1},\"hot_p99_us\":{:.1},\"hot_p999_us\":{:.1},\"cold_p50_us\":{:.1},\"cold_p99_us\":{:.1},\"memory_mib\":{}}}",
+        hot[0], hot[1], hot[2], cold[0], cold[1], compressed_mib(),
+    );
+}
