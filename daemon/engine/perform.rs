@@ -212,6 +212,12 @@ fn set_backing_device<H: Host>(host: &mut H, number: u32, path: &str, through: T
     if found == "none" || found.is_empty() || other {
         return Err(differs(number, "backing_dev", &path, found));
     }
+    // It only saves time, so a refusal is no error.
+    for attribute in [Attribute::CompressedWriteback, Attribute::WritebackCompressed] {
+        if host.has_attribute(number, attribute) {
+            host.write_attribute(number, attribute, "1").ok();
+        }
+    }
     Ok(())
 }
 

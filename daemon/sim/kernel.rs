@@ -93,6 +93,8 @@ impl KernelConfig {
             | Attribute::Writeback
             | Attribute::WritebackLimit
             | Attribute::WritebackLimitEnable => self.writeback,
+            Attribute::CompressedWriteback => self.writeback && self.passes == Passes::Buckets,
+            Attribute::WritebackCompressed => false,
             _ => true,
         }
     }
@@ -134,6 +136,8 @@ pub struct Device {
     pub parameters: BTreeMap<u8, String>,
     /// `backing_dev`.
     pub backing: Option<String>,
+    /// `compressed_writeback`.
+    pub compressed: bool,
     /// Contents by page number; missing pages read as zeros.
     pub pages: BTreeMap<u64, Vec<u8>>,
     /// State of each page.
@@ -155,6 +159,7 @@ impl Device {
             algorithms: BTreeMap::from([(0, kernel.default_algorithm.clone())]),
             parameters: BTreeMap::new(),
             backing: None,
+            compressed: false,
             pages: BTreeMap::new(),
             slots: Slots::default(),
             filesystem: None,
@@ -202,6 +207,7 @@ impl Device {
             }
             Attribute::Stat => "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n".to_owned(),
             Attribute::BackingDev => format!("{}\n", self.backing.as_deref().unwrap_or("none")),
+            Attribute::CompressedWriteback => format!("{}\n", u8::from(self.compressed)),
             Attribute::WritebackLimit => format!("{}\n", self.slots.limit),
             Attribute::WritebackLimitEnable => format!("{}\n", u8::from(self.slots.limited)),
             _ => return Err(Errno::ACCES),
@@ -275,7 +281,13 @@ impl Device {
                 }
                 _ => Err(Errno::INVAL),
             },
-            Attribute::BackingDev if self.is_initialised() => Err(Errno::BUSY),
+            Attribute::BackingDev | Attribute::CompressedWriteback if self.is_initialised() => {
+                Err(Errno::BUSY)
+            }
+            Attribute::CompressedWriteback => {
+                self.compressed = value == "1";
+                Ok(())
+            }
             Attribute::BackingDev => {
                 self.backing = Some(value.to_owned());
                 Ok(())

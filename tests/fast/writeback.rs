@@ -87,6 +87,17 @@ fn a_store_is_made_before_the_device_and_goes_after_it() {
 }
 
 #[test]
+fn pages_are_written_as_they_are_stored_where_the_kernel_can() {
+    for (kernel, expected) in [(KernelConfig::full(), false), (KernelConfig::newest(), true)] {
+        let machine = SimMachine::new(kernel);
+        let disk = BlockProbe { device: Some((8, 3)), head: Vec::new(), holders: Vec::new() };
+        machine.change().blocks.insert("/dev/sda3".to_owned(), disk);
+        apply(&machine, "writeback-device = \"/dev/sda3\"");
+        assert_eq!(machine.look().devices[&0].compressed, expected);
+    }
+}
+
+#[test]
 fn what_cannot_be_encrypted_is_not_written_at_all() {
     for keys in ["writeback-device = \"/dev/sda3\"", "writeback-file = \"/var/lib/wb\""] {
         let machine = machine();

@@ -14,6 +14,10 @@ pub enum Attribute {
     BackingDev,
     /// Blocks in use, read and written on the backing device, in 4 KiB units.
     BdStat,
+    /// Write pages back as they are stored, without decompressing them: 0 or 1, before initialisation. From Linux 7.0.
+    CompressedWriteback,
+    /// The same under another name.
+    WritebackCompressed,
     /// Primary algorithm; reads as a list with the selected one in brackets.
     CompAlgorithm,
     /// Start compaction of the zsmalloc pool.
@@ -56,10 +60,12 @@ pub enum Attribute {
 
 impl Attribute {
     /// All attributes that zramd uses.
-    pub const ALL: [Attribute; 22] = [
+    pub const ALL: [Attribute; 24] = [
         Attribute::AlgorithmParams,
         Attribute::BackingDev,
         Attribute::BdStat,
+        Attribute::CompressedWriteback,
+        Attribute::WritebackCompressed,
         Attribute::CompAlgorithm,
         Attribute::Compact,
         Attribute::Dev,
@@ -87,6 +93,8 @@ impl Attribute {
             Attribute::AlgorithmParams => "algorithm_params",
             Attribute::BackingDev => "backing_dev",
             Attribute::BdStat => "bd_stat",
+            Attribute::CompressedWriteback => "compressed_writeback",
+            Attribute::WritebackCompressed => "writeback_compressed",
             Attribute::CompAlgorithm => "comp_algorithm",
             Attribute::Compact => "compact",
             Attribute::Dev => "dev",
