@@ -173,7 +173,7 @@ fn the_spec_packages_the_manifest() {
 
 /// Paths in a list of files of the spec.
 fn files_of_spec(heading: &str) -> Vec<String> {
-    const MACROS: [(&str, &str); 9] = [
+    const MACROS: [(&str, &str); 10] = [
         ("%{_bindir}", "/usr/bin"),
         ("%{_datadir}", "/usr/share"),
         ("%{_docdir}", "/usr/share/doc"),
@@ -183,6 +183,7 @@ fn files_of_spec(heading: &str) -> Vec<String> {
         ("%{_presetdir}", "/usr/lib/systemd/system-preset"),
         ("%{_systemdgeneratordir}", "/usr/lib/systemd/system-generators"),
         ("%{_udevrulesdir}", "/usr/lib/udev/rules.d"),
+        ("%{_userunitdir}", "/usr/lib/systemd/user"),
     ];
     let spec = read("packaging/fedora/zramd.spec");
     let (_, list) = spec.split_once(&format!("\n{heading}\n")).unwrap();

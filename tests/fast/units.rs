@@ -156,6 +156,32 @@ fn the_benchmark_can_read_memory_of_processes_only_where_the_configuration_says_
     assert!(text.ends_with("[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\n"), "{text}");
 }
 
+/// A slice keeps at most what the slices that contain it keep.
+#[test]
+fn sessions_keep_memory_where_compressed_swap_is_configured() {
+    let kept = |config: &str| -> Vec<String> {
+        let (units, _) = generate(root(config, true).path());
+        let kept = units.into_iter().filter(|(path, _)| path.ends_with("/zramd.conf"));
+        kept.map(|(path, text)| format!("{path} {}", text.lines().last().unwrap())).collect()
+    };
+    let vm = "[vm]\nprotect-sessions = \"min(ram / 8, 256MiB)\"\n";
+    let expected = [
+        "init.scope.d/zramd.conf MemoryLow=134217728",
+        "system.slice.d/zramd.conf MemoryLow=134217728",
+        "user-.slice.d/zramd.conf MemoryMin=268435456",
+        "user.slice.d/zramd.conf MemoryMin=268435456",
+        "user@.service.d/zramd.conf MemoryMin=268435456",
+    ];
+    assert_eq!(kept(&format!("[zram0]\n{vm}")), expected);
+    let none: [&str; 0] = [];
+    assert_eq!(kept("[zram0]\n[vm]\nprotect-sessions = \"none\"\n"), none);
+    assert_eq!(kept(&format!("[zram0]\nmount-point = \"/a\"\n{vm}")), none);
+    assert_eq!(kept(&format!("[zram0]\nzram-size = 0\n{vm}")), none);
+    let (units, messages) = generate(root("[zram0]\n[vm]\nprotect-sessions = \"ram * 0.6\"\n", true).path());
+    assert!(messages.contains("zramd.toml:3:20: "), "{messages}");
+    assert!(!units.contains_key("user.slice.d/zramd.conf") && units.contains_key("dev-zram0.swap"));
+}
+
 /// Every assignment in a packaged unit.
 fn packaged(name: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(repository(&format!("units/{name}"))).unwrap();

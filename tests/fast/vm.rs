@@ -96,6 +96,8 @@ fn mistakes_are_found() {
         "tune = true\npage-cluster = \"auto\"",
         "zswap = \"on\"",
         "tune = 1",
+        "protect-sessions = \"256 mib of ram\"",
+        "protect-sessions = true",
         "swapiness = 1",
     ] {
         let loaded = load(&format!("[vm]\n{section}\n"));

@@ -490,9 +490,24 @@ pub mod vm {
         "zswap takes pages before zram sees them. \"off\" switches it off while compressed swap is on; \"auto\" with tune = true only.",
     );
 
+    pub const PROTECT_SESSIONS: Key = key(
+        "protect-sessions",
+        Type::Size { none: true },
+        Text("none"),
+        "\"min(ram / 8, 256MiB)\"",
+        "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half as much for system services (MemoryLow=), while compressed swap is configured.",
+    );
+
     /// In the order of the example file.
-    pub const KEYS: &[&Key] =
-        &[&TUNE, &SWAPPINESS, &PAGE_CLUSTER, &WATERMARK_BOOST_FACTOR, &WATERMARK_SCALE_FACTOR, &ZSWAP];
+    pub const KEYS: &[&Key] = &[
+        &TUNE,
+        &SWAPPINESS,
+        &PAGE_CLUSTER,
+        &WATERMARK_BOOST_FACTOR,
+        &WATERMARK_SCALE_FACTOR,
+        &ZSWAP,
+        &PROTECT_SESSIONS,
+    ];
 }
 
 /// `[maintenance]`.

@@ -80,6 +80,8 @@ pub struct VmSettings {
     pub levels: Vec<(Tunable, Level)>,
     /// Whether to disable zswap.
     pub zswap_off: bool,
+    /// Memory that sessions keep, if set.
+    pub protected: Option<SizeExpr>,
 }
 
 /// The level of a setting.

@@ -35,7 +35,8 @@ pub fn vm(reader: &mut SectionReader<'_>) -> VmSettings {
         Some("keep") => false,
         _ => tune,
     };
-    VmSettings { origin: reader.origin(), levels, zswap_off }
+    let protected = reader.size(&keys::PROTECT_SESSIONS);
+    VmSettings { origin: reader.origin(), levels, zswap_off, protected }
 }
 
 fn level(reader: &mut SectionReader<'_>, key: &Key) -> Level {

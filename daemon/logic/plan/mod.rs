@@ -139,6 +139,8 @@ pub struct Plan {
     pub sample: PageSource,
     /// Interval of maintenance, if enabled.
     pub maintenance: Option<Duration>,
+    /// Bytes of memory that sessions keep; 0 without compressed swap.
+    pub protected: u64,
 }
 
 impl Group {
@@ -206,11 +208,12 @@ pub fn plan(
     facts: &super::facts::Facts,
     activation: Activation,
 ) -> Plan {
-    let (items, found) = wanted::wanted(settings, facts, activation);
+    let (items, mut found) = wanted::wanted(settings, facts, activation);
+    let protected = wanted::protected(settings, &items, facts, &mut found);
     let (benchmark, sample) = (settings.benchmark.when, settings.benchmark.sample);
     let maintenance = settings.maintenance.as_ref().filter(|asked| asked.needs_timer());
     let maintenance = maintenance.map(|asked| asked.interval);
-    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark, sample, maintenance };
+    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark, sample, maintenance, protected };
     plan.problems.extend(found);
     diff::groups(&mut plan, facts, activation);
     plan

@@ -63,6 +63,31 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     (items, problems)
 }
 
+/// Bytes of memory that sessions keep, at most half of it; 0 without compressed swap.
+pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &mut Vec<Problem>) -> u64 {
+    let is_swap = |item: &Item| {
+        item.decision == Decision::Planned
+            && matches!(&item.request, Some(Request::Device(device)) if matches!(device.purpose, Purpose::Swap { .. }))
+    };
+    let Some(size) = settings.vm.as_ref().and_then(|vm| vm.protected.as_ref()) else { return 0 };
+    let most = facts.memory.total_kib << 9;
+    let bytes = match bytes(size, facts) {
+        Ok(bytes) if bytes > most => {
+            let message = format!("`{}` is more than half of the memory, {}", size.text, human(most));
+            Err((message, Some("sessions would take it from everything else")))
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(refusal) => Err((refusal.reason, None)),
+    };
+    bytes.map_or_else(
+        |(message, hint)| {
+            problems.push(problem(Severity::Error, &size.origin, message, hint.map(str::to_owned)));
+            0
+        },
+        |bytes| if items.iter().any(is_swap) { bytes } else { 0 },
+    )
+}
+
 fn item(target: Target) -> Item {
     Item {
         target,

@@ -53,6 +53,7 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     }
     files.extend(benchmark_files(plan));
     files.extend(plan.maintenance.map(timer_files).into_iter().flatten());
+    files.extend(protection_files(plan.protected));
     files.sort_by(|a, b| a.path.cmp(&b.path));
     // All RAM disks share one of the units.
     files.dedup();
@@ -133,6 +134,23 @@ fn timer_files(interval: Duration) -> Vec<UnitFile> {
         .line("AccuracySec", "1min")
         .finish();
     wanted_file(MAINTENANCE_TIMER, text, "timers.target")
+}
+
+/// Memory that sessions and system services keep. What a slice keeps is limited by the slices that contain it, hence all of them; the
+/// drop-in of session.slice in `units` passes it on within a user manager.
+fn protection_files(bytes: u64) -> Vec<UnitFile> {
+    let parts = [
+        ("user.slice", "Slice", "MemoryMin", bytes),
+        ("user-.slice", "Slice", "MemoryMin", bytes),
+        ("user@.service", "Service", "MemoryMin", bytes),
+        ("system.slice", "Slice", "MemoryLow", bytes / 2),
+        ("init.scope", "Scope", "MemoryLow", bytes / 2),
+    ];
+    let file = |(unit, section, key, bytes): (&str, &str, &str, u64)| UnitFile {
+        path: format!("{unit}.d/zramd.conf"),
+        contents: Contents::Text(Unit::bare().section(section).line(key, &bytes.to_string()).finish()),
+    };
+    parts.into_iter().filter(|_| bytes > 0).map(file).collect()
 }
 
 /// The unit that changes the settings of `[vm]`.
