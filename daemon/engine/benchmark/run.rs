@@ -333,8 +333,8 @@ impl<H: Host> Run<'_, H> {
             }
         };
         let requests = |pass: &Pass| usize::try_from(pass.requests()).unwrap_or(0);
-        let early = (requests(&trial.write), self.scratch.memory(self.host)?.mem_used_total);
-        if early.0 == first.end {
+        let early = self.scratch.memory(self.host)?;
+        if requests(&trial.write) == first.end {
             let limit = limit.saturating_sub(begun.elapsed());
             let rest = Spec { limit, ..Spec::new(Direction::Write, first.end..all.end) };
             trial.write.append(&pass(&self.node, &self.sample.pages, &rest)?);
@@ -369,9 +369,8 @@ impl<H: Host> Run<'_, H> {
         trial.read_all = pass(&self.node, &self.sample.pages, &read_all)?;
         let write_all = Spec { threads, limit, at: all.end, ..Spec::new(Direction::Write, done) };
         trial.write_all = pass(&self.node, &self.sample.pages, &write_all)?;
-        let memory = self.scratch.memory(self.host)?;
-        let late = (stored + requests(&trial.write_all), memory.mem_used_total);
-        trial.memory_per_page = memory_per_page(early, late, memory.compr_data_size);
+        let late = self.scratch.memory(self.host)?;
+        trial.memory_per_page = memory_per_page(stored, trial.memory.compr_data_size, &early, &late);
         Ok(())
     }
 

@@ -84,20 +84,23 @@ impl Trial {
     }
 }
 
-/// Minimum distance in pages between two measurements of memory, to compute the memory of one more page.
-const FAR_APART: usize = 512;
+/// Minimum distance between two measurements of memory, in compressed bytes, to compute the overhead of the allocator.
+const FAR_APART: u64 = 512 << 10;
 
-/// Memory of one more page on a device with many pages, from two measurements of (pages, bytes) and the `compressed` size
-/// of the pages. Half-empty pages of the allocator appear with the first stored pages and then stay about constant, so
-/// with a small sample they would count too much.
-pub(super) fn memory_per_page(early: (usize, u64), late: (usize, u64), compressed: u64) -> f64 {
-    let further = late.0.saturating_sub(early.0);
-    if late.0 == 0 {
-        0.0
-    } else if further < FAR_APART {
-        compressed as f64 / late.0 as f64
+/// Memory of an average page of the sample on a device with many pages, from the number of its pages and their compressed size,
+/// times what the allocator adds, from two measurements. Half-empty pages of the allocator appear with the first stored pages and then
+/// stay about constant, so with a small sample they would count too much. What is stored between the measurements may compress better
+/// or worse than the whole.
+pub(super) fn memory_per_page(pages: usize, compressed: u64, early: &MmStat, late: &MmStat) -> f64 {
+    if pages == 0 {
+        return 0.0;
+    }
+    let payload = compressed as f64 / pages as f64;
+    let further = late.compr_data_size.saturating_sub(early.compr_data_size);
+    if further < FAR_APART {
+        payload
     } else {
-        late.1.saturating_sub(early.1) as f64 / further as f64
+        payload * late.mem_used_total.saturating_sub(early.mem_used_total) as f64 / further as f64
     }
 }
 
@@ -184,12 +187,16 @@ mod tests {
 
     #[test]
     fn the_overhead_of_a_small_sample_does_not_count() {
-        // 500 KB of overhead, then 1000 bytes per page.
-        let memory = |pages: usize| (pages, 500_000 + 1000 * pages as u64);
-        let per_page = |early, late: usize| memory_per_page(memory(early), memory(late), 990 * late as u64);
-        assert_eq!(per_page(2000, 8000), 1000.0);
-        assert_eq!(per_page(1000, 3000), 1000.0, "also if it stored fewer pages in its time");
-        assert_eq!(per_page(500, 600), 990.0, "the two measurements are too close");
-        assert_eq!(memory_per_page((0, 0), (0, 0), 0), 0.0);
+        // 500 KB of overhead, then a tenth more than the compressed pages, of 1000 bytes on average.
+        let memory = |compr_data_size: u64| MmStat {
+            compr_data_size,
+            mem_used_total: 500_000 + compr_data_size / 10 * 11,
+            ..MmStat::default()
+        };
+        let per_page = |early, late| memory_per_page(8000, 8_000_000, &memory(early), &memory(late));
+        assert_eq!(per_page(2_000_000, 8_000_000), 1100.0);
+        assert_eq!(per_page(5_000_000, 16_000_000), 1100.0, "the first half compresses worse");
+        assert_eq!(per_page(500_000, 600_000), 1000.0, "the two measurements are too close");
+        assert_eq!(memory_per_page(0, 0, &memory(0), &memory(0)), 0.0);
     }
 }
