@@ -33,8 +33,8 @@ const QUIET: u32 = 4;
 /// Follows pressure; `None` stops it.
 pub fn follow(core: &Arc<Core>, policy: Option<Policy>) {
     let mut watch = lock(&core.pressure_watch);
-    let goes_on = |(by, task): &(Policy, JoinHandle<()>)| Some(*by) == policy && !task.is_finished();
-    if watch.as_ref().is_some_and(goes_on) {
+    // Also if it has failed: it would fail again.
+    if watch.as_ref().map(|(by, _)| *by) == policy && policy.is_some() {
         return;
     }
     if let Some((_, task)) = watch.take() {
