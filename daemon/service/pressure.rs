@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::Interest;
-use tokio::task::JoinHandle;
 use zbus::object_server::SignalEmitter;
 
 use super::bus::manager::Manager;
