@@ -1,6 +1,7 @@
 """What the comparisons of candidates share: programs, results that are continued, and one guest of the lab for each candidate."""
 
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ BUILT = REPOSITORY / "target/pressure"
 
 def build():
     """The program that makes pressure, its pages, which are made once and stay the same, and zramd."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no guest is left running
     subprocess.run(["cargo", "build", "--quiet", "--locked", "--release", "--manifest-path", LONG / "pressure/Cargo.toml", "--target-dir", BUILT], check=True)
     if not (BUILT / "pages").exists():
         with (BUILT / "pages.new").open("wb") as file:
