@@ -24,7 +24,7 @@ pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Err
     } else {
         config::load_sources(files::read_sources(named), "")
     };
-    let mut plan = engine::check(&read::host(), &loaded);
+    let mut plan = read::check(&loaded);
     for problem in &mut plan.problems {
         problem.severity = Severity::Error;
     }

@@ -38,7 +38,7 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     }
     let file = directory.join(import::DESTINATION);
     let loaded = config::load(&[(file.clone(), proposal.toml.clone())], "");
-    let problems = engine::check(&host, &loaded).problems;
+    let problems = engine::check_elsewhere(&host, &loaded).problems;
     if !problems.is_empty() {
         out::note(render::render(&problems, false).trim_end());
     }

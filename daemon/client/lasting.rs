@@ -164,7 +164,8 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
 fn try_out(cli: &Cli, rewrite: &Rewrite, forced: bool) -> Result<(), Error> {
     let root = Path::new("/");
     let loaded = files::load(root, files::find_sources_after(root, Some(rewrite)));
-    let mut problems = engine::check(&read::host(), &loaded).problems;
+    // What is in use concerns only what is named, below.
+    let mut problems = engine::check_elsewhere(&read::host(), &loaded).problems;
     for problem in &mut problems {
         // As for `set`: what is ignored in other files, such as an unknown key, is a mistake in the drop-in.
         if problem.origin.file.ends_with(&FILE[1..]) && loaded.problems.contains(problem) {

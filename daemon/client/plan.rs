@@ -8,10 +8,11 @@ use super::style::Style;
 use super::{act, out, read};
 use engine::{Error, ErrorKind};
 use logic::change::Action;
-use logic::config::problem::Severity;
+use logic::config::problem::{Problem, Severity};
 use logic::config::render;
 use logic::exit::ExitStatus;
-use logic::plan::report::SCHEMA_VERSION;
+use logic::plan::report::{self, ProblemReport, SCHEMA_VERSION};
+use logic::plan::{Decision, Item, Plan};
 use logic::table;
 
 /// Action, object and detail.
@@ -25,6 +26,20 @@ pub(super) struct Document<'a> {
     schema_version: u32,
     /// What `reload` would change, in order.
     changes: Vec<Entry<'a>>,
+    /// Sections that are not for this machine.
+    skipped: Vec<Skipped<'a>>,
+    /// Problems of the configuration, and refusals. After a mistake, `reload` refuses the configuration: then nothing changes.
+    problems: Vec<ProblemReport<'a>>,
+}
+
+/// A section without effect on this machine.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "SkippedEntry"))]
+struct Skipped<'a> {
+    /// The target, for example `zram0`.
+    object: String,
+    /// Why.
+    reason: &'a str,
 }
 
 /// A change of a target.
@@ -45,7 +60,8 @@ pub async fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error
         return here(cli, force, json);
     }
     match asked(!cli.no_ask_password, force).await {
-        Ok(rows) => show(cli, &rows, json),
+        // The daemon tells the changes; what is skipped, and where refusals come from, is in the files that it reads.
+        Ok(rows) => show(cli, &rows, &read::check(&read::config(read::daemons_file(cli).as_ref())), json),
         Err(failure) if failure.kind == ErrorKind::NotRunning => {
             out::note("zramd.service cannot be reached; this plan was made without it");
             here(cli, force, json)
@@ -63,39 +79,72 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
 fn here(cli: &Cli, forced: bool, json: Json) -> Result<ExitStatus, Error> {
     let file = cli.config.as_ref();
     let loaded = read::readable_config(file)?;
-    if !loaded.problems.is_empty() {
-        let colour = Style::stderr(cli.color).has_colour();
-        out::note(render::render(&loaded.problems, colour).trim_end());
+    if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
+        tell(cli, &loaded.problems, json);
+        let document = document(&[], &[], &loaded.problems);
+        let text = "a reload refuses this configuration because of the mistakes, and changes nothing\n";
+        out::result(json, &document, || text.to_owned())?;
+        return Ok(ExitStatus::Failure);
     }
     let survey = read::survey(file, &loaded, forced)?;
     let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
     let rows: Vec<Row> = changes
         .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
         .collect();
-    let status = show(cli, &rows, json)?;
-    let wrong = loaded.problems.iter().any(|problem| problem.severity == Severity::Error);
-    Ok(if wrong { ExitStatus::Failure } else { status })
+    show(cli, &rows, &survey.plan, json)
 }
 
-fn show(cli: &Cli, rows: &[Row], json: Json) -> Result<ExitStatus, Error> {
-    let changes = rows.iter().map(|(action, object, detail)| Entry { action, object, detail }).collect();
-    let document = Document { schema_version: SCHEMA_VERSION, changes };
-    out::result(json, &document, || text(rows, Style::stdout(cli.color)))?;
+/// Prints problems to standard error, unless they are in the JSON form.
+fn tell(cli: &Cli, problems: &[Problem], json: Json) {
+    if json == Json::Off && !problems.is_empty() {
+        let colour = Style::stderr(cli.color).has_colour();
+        out::note(render::render(problems, colour).trim_end());
+    }
+}
+
+fn show(cli: &Cli, rows: &[Row], plan: &Plan, json: Json) -> Result<ExitStatus, Error> {
+    tell(cli, &plan.problems, json);
+    let skipped = skipped(rows, plan);
+    let document = document(rows, &skipped, &plan.problems);
+    out::result(json, &document, || text(rows, &skipped, Style::stdout(cli.color)))?;
     Ok(status(rows))
 }
 
-/// The table; refusals are emphasised.
-fn text(rows: &[Row], style: Style) -> String {
-    if rows.is_empty() {
-        return "nothing to change\n".to_owned();
+/// The skipped items of a plan, except those with a change: they are removed.
+fn skipped<'a>(rows: &[Row], plan: &'a Plan) -> Vec<&'a Item> {
+    let is_changed = |item: &Item| rows.iter().any(|(_, object, _)| *object == item.target.to_string());
+    let skipped = plan.items.iter().filter(|item| item.decision == Decision::Skipped);
+    skipped.filter(|item| !is_changed(item)).collect()
+}
+
+fn document<'a>(rows: &'a [Row], skipped: &[&'a Item], problems: &'a [Problem]) -> Document<'a> {
+    let of_item = |item: &&'a Item| Skipped { object: item.target.to_string(), reason: &item.reason };
+    Document {
+        schema_version: SCHEMA_VERSION,
+        changes: rows.iter().map(|(action, object, detail)| Entry { action, object, detail }).collect(),
+        skipped: skipped.iter().map(of_item).collect(),
+        problems: problems.iter().map(report::problem).collect(),
     }
+}
+
+/// The table; refusals are emphasised.
+fn text(rows: &[Row], skipped: &[&Item], style: Style) -> String {
+    let of_item = |item: &&Item| vec!["skip".to_owned(), item.target.to_string(), item.reason.clone()];
     let cells = rows.iter().cloned().map(|(action, object, detail)| vec![action, object, detail]);
-    let table = table::render(&["ACTION", "OBJECT", "DETAIL"], &[], &cells.collect::<Vec<_>>());
-    let mut lines = table.lines();
-    let mut out = lines.next().map_or_else(String::new, |heading| style.bold(heading) + "\n");
-    for (line, (action, ..)) in lines.zip(rows) {
-        out += &if action == Action::Refuse.word() { style.warning(line) } else { line.to_owned() };
-        out.push('\n');
+    let cells: Vec<Vec<String>> = cells.chain(skipped.iter().map(of_item)).collect();
+    let mut out = String::new();
+    if !cells.is_empty() {
+        let table = table::render(&["ACTION", "OBJECT", "DETAIL"], &[], &cells);
+        let mut lines = table.lines();
+        out += &lines.next().map_or_else(String::new, |heading| style.bold(heading) + "\n");
+        for (line, cells) in lines.zip(&cells) {
+            let is_refused = cells.first().is_some_and(|action| action == Action::Refuse.word());
+            out += &if is_refused { style.warning(line) } else { line.to_owned() };
+            out.push('\n');
+        }
+    }
+    if rows.is_empty() {
+        out += "nothing to change\n";
     }
     out
 }
@@ -112,6 +161,9 @@ fn status(rows: &[Row]) -> ExitStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logic::config;
+    use logic::facts::Facts;
+    use logic::plan::Activation;
 
     fn row(action: &str, object: &str, detail: &str) -> Row {
         (action.to_owned(), object.to_owned(), detail.to_owned())
@@ -126,10 +178,24 @@ mod tests {
         let expected = "ACTION    OBJECT     DETAIL\n\
                         recreate  zram0      size 1.0 GiB → 2.0 GiB\n\
                         create    ramdisk.a  64.0 MiB tmpfs\n";
-        assert_eq!(text(&rows, Style::default()), expected);
-        assert_eq!(text(&[], Style::default()), "nothing to change\n");
+        assert_eq!(text(&rows, &[], Style::default()), expected);
+        assert_eq!(text(&[], &[], Style::default()), "nothing to change\n");
         let refused = [row("refuse", "zram1", "no")];
-        assert!(text(&refused, Style::new(true)).contains("\x1b[1;33mrefuse  zram1   no\x1b[0m\n"));
+        assert!(text(&refused, &[], Style::new(true)).contains("\x1b[1;33mrefuse  zram1   no\x1b[0m\n"));
+    }
+
+    #[test]
+    fn a_section_that_makes_no_device_is_shown_with_its_reason() {
+        let loaded = config::load(&[("f".into(), "[zram3]\nzram-size = 0\n".to_owned())], "");
+        let plan = logic::plan::plan(&loaded.settings, Vec::new(), &Facts::default(), Activation::Direct);
+        let items = skipped(&[], &plan);
+        let expected = "ACTION  OBJECT  DETAIL\nskip    zram3   its size is 0\nnothing to change\n";
+        assert_eq!(text(&[], &items, Style::default()), expected);
+        let shown = serde_json::to_value(document(&[], &items, &[])).unwrap();
+        assert_eq!(shown["skipped"][0]["reason"], "its size is 0");
+        assert_eq!(shown["changes"], serde_json::json!([]));
+        let removed = [row("remove", "zram3", "its size is 0")];
+        assert_eq!(skipped(&removed, &plan), Vec::<&Item>::new(), "said once");
     }
 
     #[test]

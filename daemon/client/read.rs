@@ -13,7 +13,7 @@ use host::linux::{LinuxHost, files, unit_files};
 use logic::config::problem::Problem;
 use logic::config::{Loaded, locate};
 use logic::maintain::report::Total;
-use logic::plan::Activation;
+use logic::plan::{Activation, Plan};
 use logic::sample::Snapshot;
 use logic::view::View;
 
@@ -59,6 +59,11 @@ pub fn used_file(cli: &Cli) -> Option<PathBuf> {
 /// The machine.
 pub fn host() -> LinuxHost {
     LinuxHost::new(ROOT)
+}
+
+/// Checks a configuration for this machine.
+pub fn check(loaded: &Loaded) -> Plan {
+    engine::check(&host(), loaded, unit_files::disks(Path::new(ROOT)))
 }
 
 /// The changes that a reload would make. PID 1 is considered only for the configuration that it would use.

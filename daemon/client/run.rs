@@ -149,7 +149,7 @@ fn sized(cli: &Cli, status: ExitStatus) -> ExitStatus {
         return status;
     }
     let host = read::host();
-    let plan = engine::check(&host, &read::config(read::daemons_file(cli).as_ref()));
+    let plan = engine::check_elsewhere(&host, &read::config(read::daemons_file(cli).as_ref()));
     if let Some((_, message)) = logic::plan::excess(&plan.items, &gather::machine(&host)) {
         out::note(&format!("warning: {message}"));
     }

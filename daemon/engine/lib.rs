@@ -24,4 +24,4 @@ mod undo;
 pub mod work;
 
 pub use error::{Error, ErrorKind};
-pub use provision::{apply, check, down, plan, plan_elsewhere, revert, up, up_vm};
+pub use provision::{apply, check, check_elsewhere, down, plan, plan_elsewhere, revert, up, up_vm};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine::reload::{Scope, survey};
+use host::{BlockProbe, Host, MountSpec};
 use logic::config::problem::{Problem, Severity};
 use logic::config::{self, Loaded};
 use logic::error::ErrorKind;
@@ -22,7 +23,7 @@ fn refused(problems: &[Problem]) -> Refused {
 }
 
 fn checked(host: &SimHost, loaded: &Loaded) -> Refused {
-    refused(&engine::check(host, loaded).problems)
+    refused(&engine::check(host, loaded, Vec::new()).problems)
 }
 
 fn loaded(text: &str) -> Loaded {
@@ -94,16 +95,82 @@ fn check_reports_everything_that_plan_refuses() {
     }
 }
 
-/// What is in use now may be free when the configuration is applied.
+/// A machine with mounts of other programs, and a block device with data.
+fn occupied() -> SimMachine {
+    let machine = machine();
+    for directory in ["/srv", "/srv/m", "/srv/m/b"] {
+        machine.process().make_directory(directory).unwrap();
+    }
+    let mount = MountSpec {
+        source: "tmpfs".into(),
+        mount_point: "/srv/m/b".into(),
+        fs_type: "tmpfs".into(),
+        options: String::new(),
+    };
+    machine.process().mount(&mount).unwrap();
+    let head = [vec![0; 1080], vec![0x53, 0xef], vec![0; 1000]].concat();
+    let probe = |device, head: &[u8]| BlockProbe { device, head: head.to_owned(), holders: Vec::new() };
+    machine.change().blocks.extend([
+        ("/dev/full".to_owned(), probe(Some((8, 1)), &head)),
+        ("/dev/empty".to_owned(), probe(Some((8, 2)), &[])),
+        ("/etc/hostname".to_owned(), probe(None, &[])),
+    ]);
+    machine
+}
+
 #[test]
-fn a_check_does_not_depend_on_what_is_in_use() {
+fn check_looks_at_the_same_mounts_disks_and_files_as_plan() {
+    use ErrorKind::{Config, Unsafe};
+    let machine = occupied();
+    let cases: &[Case] = &[
+        ("[ramdisk.a]\nmount-point = \"/srv/m/b\"\nsize = 9", &[("ramdisk.a.mount-point", Unsafe)]),
+        ("[ramdisk.a]\nmount-point = \"/srv/m\"\nsize = 9", &[("ramdisk.a.mount-point", Unsafe)]),
+        ("[zram1]\nwriteback-device = \"/dev/nosuch\"", &[("zram1.writeback-device", Config)]),
+        ("[zram1]\nwriteback-device = \"/etc/hostname\"", &[("zram1.writeback-device", Config)]),
+        ("[zram1]\nwriteback-device = \"/dev/full\"", &[("zram1.writeback-device", Unsafe)]),
+        ("[zram1]\nwriteback-device = \"/dev/empty\"", &[]),
+    ];
+    for (text, expected) in cases {
+        let (host, loaded) = (machine.process(), loaded(text));
+        let expected: Refused =
+            expected.iter().map(|(key, kind)| (section_of(key), (*key).to_owned(), *kind)).collect();
+        let plan = engine::plan(&host, &loaded, Activation::Managed).unwrap();
+        assert_eq!(refused(&plan.problems), expected, "{text}");
+        assert_eq!(checked(&host, &loaded), expected, "{text}");
+        // The disks and mounts of another machine are not known, nor are they those of a container.
+        assert_eq!(engine::check_elsewhere(&host, &loaded).problems, [], "{text}");
+        machine.change().container = Some("lxc".to_owned());
+        assert_eq!(checked(&host, &loaded), Refused::new(), "{text}");
+        machine.change().container = None;
+    }
+    let elsewhere = loaded("[zram1]\nwriteback-file = \"/nosuch/x\"");
+    let problems = engine::check(&machine.process(), &elsewhere, Vec::new()).problems;
+    assert!(problems[0].message.contains("/nosuch/x does not exist"), "{problems:?}");
+}
+
+#[test]
+fn a_check_refuses_what_another_program_uses_and_not_what_zramd_has_set_up() {
     let machine = machine();
     let loaded = loaded("[zram0]\nmount-point = \"/srv/a\"\n[zram1]\n");
     let applied = engine::apply(&mut machine.process(), &loaded).unwrap();
     assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{applied:?}");
+    let host = machine.process();
+    assert_eq!(checked(&host, &loaded), Refused::new());
+    let changed =
+        self::loaded("[zram0]\nmount-point = \"/srv/a\"\nzram-size = 99\n[zram1]\nzram-size = 64\n");
+    assert_eq!(checked(&host, &changed), Refused::new(), "how to get there is the plan's business");
     // Without records, the devices are those of another program.
     machine.change().records.clear();
-    let host = machine.process();
-    assert_eq!(refused(&engine::plan(&host, &loaded, Activation::Direct).unwrap().problems).len(), 2);
-    assert_eq!(checked(&host, &loaded), Refused::new());
+    let planned = refused(&engine::plan(&host, &loaded, Activation::Direct).unwrap().problems);
+    assert_eq!(planned.len(), 2);
+    assert_eq!(checked(&host, &loaded), planned);
+    assert_eq!(engine::check_elsewhere(&host, &loaded).problems, []);
+}
+
+#[test]
+fn what_a_user_may_not_look_at_is_no_mistake() {
+    let machine = occupied();
+    machine.change().privileged = false;
+    let loaded = loaded("[zram1]\nwriteback-device = \"/dev/empty\"\n[zram2]\nmount-point = \"/srv/a\"");
+    assert_eq!(checked(&machine.process(), &loaded), Refused::new());
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use crate::support::{repository, setup, texts};
+use crate::support::{apart, repository, setup, texts};
 
 fn zramdctl(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(words).output().unwrap()
@@ -12,8 +12,8 @@ fn zramdctl(words: &[&str]) -> Output {
 
 #[test]
 fn check_names_every_mistake_and_ends_with_1() {
-    let file = repository("tests/golden/diagnostics/five-mistakes.toml");
-    let output = setup(&["check", file.to_str().unwrap()]);
+    let (_directory, file) = apart("tests/golden/diagnostics/five-mistakes.toml");
+    let output = setup(&["check", &file]);
     let (result, messages) = texts(&output);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -22,7 +22,8 @@ fn check_names_every_mistake_and_ends_with_1() {
         "{messages}"
     );
     assert_eq!(result, "still usable: 2 zram devices, 0 RAM disks\n");
-    let good = setup(&["check", repository("config/example.toml").to_str().unwrap()]);
+    let (_directory, file) = apart("config/example.toml");
+    let good = setup(&["check", &file]);
     assert_eq!(
         (good.status.code(), texts(&good).0.as_str()),
         (Some(0), "no mistakes found: 2 zram devices, 1 RAM disk\n")

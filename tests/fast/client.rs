@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{repository, setup, texts};
+use crate::support::{apart, repository, setup, texts};
 
 use client::style::Style;
 use host::linux::files;
@@ -88,7 +88,8 @@ fn what_is_configured_but_not_set_up_ends_with_3() {
 #[test]
 fn check_prints_what_is_configured_and_each_problem_as_json() {
     let check = |file: &str| {
-        let output = ctl(&["check", "--json=short", repository(file).to_str().unwrap()]);
+        let (_directory, file) = apart(file);
+        let output = ctl(&["check", "--json=short", &file]);
         assert_eq!(output.stderr, b"", "{file}");
         (output.status.code(), serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap())
     };
@@ -97,13 +98,16 @@ fn check_prints_what_is_configured_and_each_problem_as_json() {
     let problems = found["problems"].as_array().unwrap();
     let keys: Vec<&str> = problems.iter().map(|problem| problem["key"].as_str().unwrap()).collect();
     let algorithm = |device: &str| format!("{device}.compression-algorithm");
-    let algorithms = ["zram0", "zram1", "zram2"].map(algorithm);
+    let algorithms = ["zram240", "zram241", "zram242"].map(algorithm);
     assert_eq!(keys[..3], algorithms);
-    assert_eq!(keys[3..], ["zram3.options", "zram4.options"]);
+    assert_eq!(keys[3..], ["zram243.options", "zram244.options"]);
     assert!(problems.iter().all(|problem| problem["kind"] == "config" && problem["line"].as_u64() > Some(1)));
     let (code, found) = check("config/example.toml");
     assert_eq!((code, &found["problems"]), (Some(0), &serde_json::json!([])));
-    assert_eq!((&found["devices"][0]["name"], found["schema_version"].as_u64()), (&"zram0".into(), Some(1)));
+    assert_eq!(
+        (&found["devices"][0]["name"], found["schema_version"].as_u64()),
+        (&"zram240".into(), Some(1))
+    );
 }
 
 #[test]
@@ -120,6 +124,55 @@ fn plan_prints_the_changes_as_json() {
         .collect();
     wanted.sort_unstable();
     assert_eq!(wanted, ["ramdisk.scratch", "zram0", "zram1"]);
+}
+
+/// A plan for this file, as text and as JSON: standard output, standard error, exit status.
+fn planned(text: &str) -> (String, String, Option<i32>, serde_json::Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
+    fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let output = ctl(&["-c", file, "plan"]);
+    let json = ctl(&["-c", file, "plan", "--json"]);
+    assert_eq!((json.status.code(), json.stderr.as_slice()), (output.status.code(), &b""[..]));
+    let (result, messages) = texts(&output);
+    (result, messages, output.status.code(), serde_json::from_slice(&json.stdout).unwrap())
+}
+
+/// A reload refuses such a file as a whole.
+#[test]
+fn a_plan_for_a_file_with_a_mistake_has_no_changes() {
+    for text in
+        ["[zram247]\nzram-size = ram / 2\n", "[zram247\n", "[zram247]\nzram-size = \"oops(\"\n[zram248]\n"]
+    {
+        let (result, messages, code, json) = planned(text);
+        assert_eq!(
+            result, "a reload refuses this configuration because of the mistakes, and changes nothing\n",
+            "{text}"
+        );
+        assert!(messages.starts_with("error: ") && messages.contains("z.toml:"), "{text}: {messages}");
+        assert_eq!((code, &json["changes"]), (Some(1), &serde_json::json!([])), "{text}");
+        assert_eq!(json["problems"][0]["severity"], "error", "{text}");
+    }
+}
+
+#[test]
+fn a_plan_names_the_place_of_a_refusal_and_what_is_skipped() {
+    let (result, messages, code, json) =
+        planned("[zram247]\nzram-size = \"1024TiB\"\n[zram248]\nzram-size = 0\n");
+    assert!(
+        result.contains("refuse  zram247  a device of ") && !result.contains("nothing to change"),
+        "{result}"
+    );
+    assert!(result.contains("\nskip    zram248  its size is 0\n"), "{result}");
+    assert!(messages.contains("z.toml:2:") && messages.contains("= help: "), "{messages}");
+    assert_eq!(
+        (&json["problems"][0]["line"], &json["problems"][0]["key"]),
+        (&2.into(), &"zram247.zram-size".into())
+    );
+    assert_eq!(json["skipped"], serde_json::json!([{"object": "zram248", "reason": "its size is 0"}]));
+    // This machine may have devices that this file does not.
+    assert!([Some(6), Some(7)].contains(&code), "{code:?}");
 }
 
 #[test]
@@ -201,19 +254,21 @@ fn colours_are_used_only_where_they_are_wanted() {
 
 #[test]
 fn a_check_is_strict_and_says_the_same_as_that_of_setup() {
-    let output = ctl(&["check", &five_mistakes()]);
+    let (_directory, file) = apart("tests/golden/diagnostics/five-mistakes.toml");
+    let output = ctl(&["check", &file]);
     let (result, messages) = texts(&output);
     assert_eq!(
         (output.status.code(), result.as_str()),
         (Some(1), "still usable: 2 zram devices, 0 RAM disks\n")
     );
     assert_eq!(messages.lines().filter(|line| line.starts_with("error: ")).count(), 5, "{messages}");
-    let theirs = texts(&setup(&["check", &five_mistakes()])).1;
+    let theirs = texts(&setup(&["check", &file])).1;
     assert_eq!(messages, theirs.replace("warning: ", "error: "));
-    let output = ctl(&["check", &example()]);
+    let (_directory, example) = apart("config/example.toml");
+    let output = ctl(&["check", &example]);
     assert_eq!(texts(&output).0, "no mistakes found: 2 zram devices, 1 RAM disk\n");
     assert!(output.status.success());
-    let output = ctl(&["-c", &five_mistakes(), "check"]);
+    let output = ctl(&["-c", &file, "check"]);
     assert_eq!(output.status.code(), Some(1), "--config counts as well");
 }
 

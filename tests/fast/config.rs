@@ -9,6 +9,7 @@ use logic::config::problem::Severity;
 use logic::config::schema::SectionKind;
 use logic::config::settings::PageSource;
 use logic::config::{self, Loaded, render, schema, settings};
+use logic::exit::ExitStatus;
 use logic::facts::Facts;
 use logic::plan::{self, Activation, Decision, Plan};
 use logic::proc::Memory;
@@ -449,6 +450,10 @@ fn a_check_without_files_does_not_report_success() {
         render::verdict(&planned(8_013_220, &loaded), &loaded)
     };
     assert_ne!(verdict(""), verdict("[zram0]\nenabled = false\n"));
+    let (line, status) = verdict("[zram0]\n[zram1]\nzram-size = 0\n[zram2]\nhost-memory-limit = \"1GiB\"\n");
+    let skipped = "zram1 (its size is 0), zram2 (this machine has 7.6 GiB of RAM, more than its host-memory-limit of 1.0 GiB)";
+    assert_eq!(line, format!("no mistakes found: 1 zram device, 0 RAM disks; 2 skipped: {skipped}"));
+    assert_eq!(status, ExitStatus::Success);
 }
 
 #[test]

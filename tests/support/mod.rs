@@ -37,6 +37,18 @@ pub fn setup(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_zramd-setup")).args(words).output().unwrap()
 }
 
+/// A copy of a file of the repository with devices and mount points that no machine has: what is in use here may be that
+/// of another program.
+pub fn apart(file: &str) -> (tempfile::TempDir, String) {
+    let text = std::fs::read_to_string(repository(file)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("z.toml");
+    let text = text.replace("[zram", "[zram24").replace("/mnt/zramd-example", "/srv/zramd-not-here");
+    std::fs::write(&copy, text).unwrap();
+    let copy = copy.to_str().unwrap().to_owned();
+    (directory, copy)
+}
+
 /// Writes an executable shell script. A child process writes it: the kernel refuses to execute a file that is open for
 /// writing, and children forked by other threads at that time inherit the descriptor until they call exec.
 pub fn write_program(path: &Path, text: &str) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use engine::{Error, ErrorKind};
 use host::linux::LinuxHost;
 use host::linux::files;
+use host::linux::unit_files::disks;
 use logic::config::problem::{Problem, Severity};
 use logic::config::{self, Loaded, render};
 use logic::exit::ExitStatus;
@@ -237,7 +238,10 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
     } else {
         config::load_sources(files::read_sources(named), "")
     };
-    let plan = engine::check(&host(invocation), &loaded);
+    let plan = match &invocation.root {
+        Some(_) => engine::check_elsewhere(&host(invocation), &loaded),
+        None => engine::check(&host(invocation), &loaded, disks(Path::new("/"))),
+    };
     show::problems(&plan.problems);
     let (line, status) = render::verdict(&plan, &loaded);
     show::line(&line);

@@ -5,16 +5,23 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use super::Loaded;
 use super::problem::{Problem, Severity};
 use crate::exit::ExitStatus;
-use crate::plan::{Decision, Plan};
+use crate::plan::{Decision, Item, Plan};
 use crate::record::Target;
 
 /// Result of checking a configuration: one line, and the exit status.
 pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
-    let usable = plan.items.iter().filter(|item| item.decision != Decision::Refused);
+    let usable = plan.items.iter().filter(|item| item.decision == Decision::Planned);
     let (devices, others): (Vec<&Target>, Vec<&Target>) =
         usable.map(|item| &item.target).partition(|target| matches!(target, Target::Device(_)));
     let disks = others.iter().filter(|target| matches!(target, Target::RamDisk(_))).count();
-    let count = count(devices.len(), disks);
+    let is_skipped =
+        |item: &&Item| item.decision == Decision::Skipped && matches!(item.target, Target::Device(_));
+    let skipped = plan.items.iter().filter(is_skipped);
+    let skipped: Vec<String> = skipped.map(|item| format!("{} ({})", item.target, item.reason)).collect();
+    let mut count = count(devices.len(), disks);
+    if !skipped.is_empty() {
+        count.push_str(&format!("; {} skipped: {}", skipped.len(), skipped.join(", ")));
+    }
     if plan.problems.is_empty() && loaded.merged.sections.is_empty() {
         let text = "nothing is configured: no section was found; zramd.toml(5) lists the files that are read";
         (text.to_owned(), ExitStatus::Success)

@@ -163,7 +163,7 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
     }
 }
 
-/// Creates the JSON form of a check, which has no steps: it does not look at what is set up.
+/// Creates the JSON form of a check, which has no steps.
 pub fn checked(plan: &Plan) -> PlanReport<'_> {
     PlanReport { steps: None, ..report(plan) }
 }
