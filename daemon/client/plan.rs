@@ -1,5 +1,7 @@
 //! `plan`: the changes that a reload would make.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use super::args::{Cli, Json};
@@ -57,14 +59,17 @@ struct Entry<'a> {
 /// Asks the daemon. Plans here for a named file, and without a daemon.
 pub async fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error> {
     if cli.config.is_some() {
-        return here(cli, force, json);
+        return here(cli, cli.config.as_ref(), force, json);
     }
     match asked(!cli.no_ask_password, force).await {
         // The daemon tells the changes; what is skipped, and where refusals come from, is in the files that it reads.
         Ok(rows) => show(cli, &rows, &read::check(&read::config(read::daemons_file(cli).as_ref())), json),
         Err(failure) if failure.kind == ErrorKind::NotRunning => {
             out::note("zramd.service cannot be reached; this plan was made without it");
-            here(cli, force, json)
+            here(cli, None, force, json)
+        }
+        Err(failure) if failure.kind == ErrorKind::Config => {
+            here(cli, read::daemons_file(cli).as_ref(), force, json)
         }
         Err(failure) => Err(failure),
     }
@@ -76,8 +81,7 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
 }
 
 /// Plans without the daemon.
-fn here(cli: &Cli, forced: bool, json: Json) -> Result<ExitStatus, Error> {
-    let file = cli.config.as_ref();
+fn here(cli: &Cli, file: Option<&PathBuf>, forced: bool, json: Json) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(file)?;
     if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
         tell(cli, &loaded.problems, json);

@@ -127,10 +127,14 @@ impl OtherManager {
         has_file: impl Fn(&str, &str) -> bool,
     ) -> Vec<OtherManager> {
         let is_there = |path: &&str| kind(path) != PathKind::Missing;
+        // A unit is switched off by a link to /dev/null; a file replaces it.
+        let is_off = |path: &&str| {
+            if path.ends_with(".service") { kind(path) == PathKind::Empty } else { is_there(path) }
+        };
         let mut found: Vec<OtherManager> = Vec::new();
         for other in OTHER_MANAGERS {
             let works = other.needs.iter().all(is_there)
-                && !other.unless.iter().any(is_there)
+                && !other.unless.iter().any(is_off)
                 && match other.file.split_once("/*") {
                     Some((directory, suffix)) => has_file(directory, suffix),
                     None => matches!(kind(other.file), PathKind::Other | PathKind::Directory),
@@ -160,8 +164,20 @@ const fn generator(file: &'static str, unless: &'static [&'static str]) -> Other
 const GENERATOR_MASKS: [&str; 2] =
     ["/run/systemd/system-generators/zram-generator", "/etc/systemd/system-generators/zram-generator"];
 
+/// A program whose service is enabled by a link in `/etc`. `unless` has the masks of the service.
+const fn service(
+    name: &'static str,
+    does: Does,
+    file: &'static str,
+    unless: &'static [&'static str],
+    import: Option<&'static str>,
+    off: &'static str,
+) -> OtherManager {
+    OtherManager { name, does, file, needs: &[], unless, import, off }
+}
+
 /// All programs known to zramd. Entries of the same program are adjacent.
-pub const OTHER_MANAGERS: [OtherManager; 14] = [
+pub const OTHER_MANAGERS: [OtherManager; 16] = [
     generator("/run/systemd/zram-generator.conf", &GENERATOR_MASKS),
     generator(
         "/etc/systemd/zram-generator.conf",
@@ -190,30 +206,47 @@ pub const OTHER_MANAGERS: [OtherManager; 14] = [
     generator("/etc/systemd/zram-generator.conf.d/*.conf", &GENERATOR_MASKS),
     generator("/usr/local/lib/systemd/zram-generator.conf.d/*.conf", &GENERATOR_MASKS),
     generator("/usr/lib/systemd/zram-generator.conf.d/*.conf", &GENERATOR_MASKS),
-    OtherManager {
-        name: "zram-tools",
-        does: Does::Devices,
-        file: "/etc/systemd/system/multi-user.target.wants/zramswap.service",
-        needs: &[],
-        unless: &[],
-        import: Some("zram-tools"),
-        off: "run `systemctl disable zramswap.service`",
-    },
-    OtherManager {
-        name: "log2ram",
-        does: Does::Directories,
-        file: "/etc/systemd/system/sysinit.target.wants/log2ram.service",
-        needs: &[],
-        unless: &[],
-        import: Some("log2ram"),
-        off: "run `systemctl disable log2ram.service`",
-    },
+    service(
+        "zram-tools",
+        Does::Devices,
+        "/etc/systemd/system/multi-user.target.wants/zramswap.service",
+        &["/etc/systemd/system/zramswap.service", "/run/systemd/system/zramswap.service"],
+        Some("zram-tools"),
+        "run `systemctl disable zramswap.service`",
+    ),
+    service(
+        "zram-config",
+        Does::Devices,
+        "/etc/systemd/system/multi-user.target.wants/zram-config.service",
+        &["/etc/systemd/system/zram-config.service", "/run/systemd/system/zram-config.service"],
+        None,
+        "run `systemctl disable zram-config.service`",
+    ),
+    service(
+        "armbian-zram-config",
+        Does::Devices,
+        "/etc/systemd/system/sysinit.target.wants/armbian-zram-config.service",
+        &["/etc/systemd/system/armbian-zram-config.service", "/run/systemd/system/armbian-zram-config.service"],
+        None,
+        "run `systemctl disable armbian-zram-config.service`",
+    ),
+    service(
+        "log2ram",
+        Does::Directories,
+        "/etc/systemd/system/sysinit.target.wants/log2ram.service",
+        &["/etc/systemd/system/log2ram.service", "/run/systemd/system/log2ram.service"],
+        Some("log2ram"),
+        "run `systemctl disable log2ram.service`",
+    ),
     OtherManager {
         name: "pop-zram",
         does: Does::Devices,
         file: "/usr/lib/systemd/system/pop-default-settings-zram.service",
         needs: &[],
-        unless: &["/etc/systemd/system/pop-default-settings-zram.service"],
+        unless: &[
+            "/etc/systemd/system/pop-default-settings-zram.service",
+            "/run/systemd/system/pop-default-settings-zram.service",
+        ],
         import: Some("pop-zram"),
         off: "run `systemctl mask pop-default-settings-zram.service`",
     },
@@ -412,7 +445,16 @@ mod tests {
             for path in other.unless {
                 let masked = [paths.as_slice(), &[(*path, PathKind::Empty)]].concat();
                 assert_eq!(at_work(&masked), [""; 0], "{}: {path} switches it off", other.name);
+                let replaced = [paths.as_slice(), &[(*path, PathKind::Other)]].concat();
+                if path.ends_with(".service") {
+                    assert_eq!(at_work(&replaced), [other.file], "{path}: another unit, not a mask");
+                }
             }
+            assert!(
+                other.needs.len() + other.unless.len() > 0,
+                "{}: a mask, or its program, decides",
+                other.name
+            );
             if !other.needs.is_empty() {
                 assert_eq!(
                     at_work(&[(other.file, PathKind::Other)]),
