@@ -226,7 +226,10 @@ pub const OTHER_MANAGERS: [OtherManager; 16] = [
         "armbian-zram-config",
         Does::Devices,
         "/etc/systemd/system/sysinit.target.wants/armbian-zram-config.service",
-        &["/etc/systemd/system/armbian-zram-config.service", "/run/systemd/system/armbian-zram-config.service"],
+        &[
+            "/etc/systemd/system/armbian-zram-config.service",
+            "/run/systemd/system/armbian-zram-config.service",
+        ],
         None,
         "run `systemctl disable armbian-zram-config.service`",
     ),

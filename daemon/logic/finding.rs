@@ -63,6 +63,8 @@ pub enum Code {
     SwapNearlyFull,
     /// The size of a swap device does not fit what it stores.
     SizeDoubtful,
+    /// A file system on a device is nearly full.
+    FilesystemNearlyFull,
     /// A device has nearly reached its memory limit.
     MemoryLimitNear,
     /// Most pages of a device do not compress.

@@ -76,6 +76,10 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     found.extend(resize::findings(&snapshot.maintenance.resizes, size));
     for device in snapshot.devices.iter().filter(|device| device.managed) {
         device_findings(device, snapshot.memory.total_bytes, &mut found);
+        // What is said about a RAM disk is not said about its device.
+        if !snapshot.disks.iter().any(|disk| disk.device == device.name) {
+            found.extend(filesystem_full(device));
+        }
     }
     for disk in &snapshot.disks {
         disk_findings(disk, &mut found);
@@ -205,9 +209,38 @@ fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Findi
             Level::Warning,
             Code::Incompressible,
             format!("more than half of the data on {name} is incompressible, so it saves little memory"),
-            "add swap on a disk, or a writeback-device or writeback-file for such pages".to_owned(),
+            match device.role {
+                RoleView::Filesystem => {
+                    "a tmpfs or a directory on a disk suits files better that do not compress".to_owned()
+                }
+                _ => "add swap on a disk, or a writeback-device or writeback-file for such pages".to_owned(),
+            },
         );
     }
+}
+
+/// A file system that is nearly full. Its size cannot change while it has contents.
+fn filesystem_full(device: &DeviceView) -> Option<Finding> {
+    let (name, mount) = (device.name.as_str(), device.mount.as_ref()?);
+    let is_full =
+        mount.size_bytes > 0 && mount.used_bytes / 100 * 100 >= mount.size_bytes / 100 * NEARLY_FULL_PERCENT;
+    is_full.then(|| {
+        Finding::new(
+            Level::Warning,
+            Code::FilesystemNearlyFull,
+            name,
+            format!(
+                "{} of the {} of {} on {} ({name}) are in use",
+                human(mount.used_bytes),
+                human(mount.size_bytes),
+                mount.fs_type,
+                mount.mount_point
+            ),
+            format!(
+                "remove what is not needed, or raise zram-size of [{name}], which takes effect at the next boot"
+            ),
+        )
+    })
 }
 
 fn is_nearly_full(swap: &SwapView) -> bool {
@@ -367,6 +400,7 @@ fn resume_device(cmdline: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::device::stat::MmStat;
+    use crate::sample::{DiskView, MountView};
     use crate::vm::VmView;
 
     fn swap_device() -> DeviceView {
@@ -442,6 +476,47 @@ mod tests {
             },
             "incompressible",
         );
+        check(|device| *device = filesystem(96), "filesystem-nearly-full");
+    }
+
+    fn filesystem(percent: u64) -> DeviceView {
+        let mount = MountView {
+            mount_point: "/var/cache/build".to_owned(),
+            fs_type: "ext4".to_owned(),
+            options: String::new(),
+            size_bytes: 100 << 20,
+            used_bytes: percent << 20,
+        };
+        DeviceView {
+            role: RoleView::Filesystem,
+            state: StateView::Mounted,
+            swap: None,
+            mount: Some(mount),
+            ..swap_device()
+        }
+    }
+
+    #[test]
+    fn a_full_file_system_is_found_and_swap_is_no_remedy_for_one() {
+        let found = |device: DeviceView, disk: &str| {
+            let disks = vec![DiskView { device: disk.to_owned(), ..DiskView::default() }];
+            findings(
+                &Snapshot { devices: vec![device], disks, ..Snapshot::default() },
+                &Surroundings::default(),
+            )
+        };
+        let full = found(filesystem(96), "");
+        assert_eq!(
+            full[0].message,
+            "96.0 MiB of the 100.0 MiB of ext4 on /var/cache/build (zram0) are in use"
+        );
+        assert_eq!(found(filesystem(94), ""), []);
+        assert_eq!(found(filesystem(96), "zram0"), [], "the RAM disk has a finding of its own");
+        let mut device = filesystem(50);
+        device.stats.memory.orig_data_size = 1 << 30;
+        device.stats.derived.huge_share = 0.51;
+        let found = found(device, "");
+        assert!(found[0].remedy.contains("tmpfs") && !found[0].remedy.contains("swap"), "{found:?}");
     }
 
     #[test]
