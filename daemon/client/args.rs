@@ -265,11 +265,11 @@ pub struct Init {
 /// The purpose of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProfileName {
-    /// As much as fits
+    /// People sit in front of it
     Desktop,
-    /// Room for peaks
+    /// It has no display manager; the proposal is that for a desktop
     Server,
-    /// As a desktop, on an SD card or eMMC
+    /// The same, and logs in RAM as a suggestion: the root file system is on an SD card or eMMC
     Board,
 }
 

@@ -14,7 +14,7 @@ use logic::config;
 use logic::config::render;
 use logic::exit::ExitStatus;
 use logic::import::{Imported, Values};
-use logic::init::Machine;
+use logic::init::{Machine, amounts};
 
 /// Runs `init`: the proposal to standard output, everything else to standard error.
 pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
@@ -25,7 +25,8 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let root = import::open(&directory)?;
     let host = LinuxHost::new(&directory);
     let configured = files::load(&directory, files::sources(&directory, None));
-    let machine = init::look(&host, &configured.settings);
+    let mut machine = init::look(&host, &configured.settings);
+    machine.rotates = machine.root().and_then(|mount| host.rotates(mount));
     if !words.dry_run {
         refuse(words, &host, &machine, &directory, &configured.files)?;
     }
@@ -33,14 +34,20 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let imported = peer.map(|peer| imported(peer, &root)).transpose()?;
     let profile = words.profile.map(Into::into);
     let proposal = machine.propose(profile, peer.zip(imported.as_ref()));
-    for remark in &proposal.remarks {
-        out::note(remark);
-    }
     let file = directory.join(import::DESTINATION);
     let loaded = config::load(&[(file.clone(), proposal.toml.clone())], "");
-    let problems = engine::check_elsewhere(&host, &loaded).problems;
-    if !problems.is_empty() {
-        out::note(render::render(&problems, false).trim_end());
+    let plan = engine::check_elsewhere(&host, &loaded);
+    for remark in proposal.remarks.iter().chain(&amounts(&plan)) {
+        out::note(remark);
+    }
+    if !plan.problems.is_empty() {
+        out::note(render::render(&plan.problems, false).trim_end());
+    }
+    if let Some(number) = machine.taken(&proposal.toml).filter(|_| words.now) {
+        let message = format!(
+            "another program uses zram{number} as swap: run `zramdctl init` without --now, switch that program off, and reboot"
+        );
+        return Err(Error::new(ErrorKind::Unsafe, message));
     }
     out::note("");
     out::print(&proposal.toml)?;

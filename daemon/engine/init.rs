@@ -19,7 +19,9 @@ pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
         has_display: host.path_kind(DISPLAY_MANAGER) != PathKind::Missing,
         swaps: gather::swaps(host).unwrap_or_default(),
         zswap: host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y"),
-        hibernates: health::hibernates(&host.text(MachineFile::Cmdline).unwrap_or_default()),
+        hibernates: hibernates(host),
+        rotates: None,
+        managed: gather::records(host).unwrap_or_default().into_keys().collect(),
         others: gather::other_managers(host),
         yielding: configured
             .devices
@@ -28,4 +30,12 @@ pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
             .map(|device| format!("zram{}", device.number))
             .collect(),
     }
+}
+
+/// Whether hibernation to a disk is configured: on the kernel command line, or by the initramfs.
+fn hibernates<H: Host>(host: &H) -> bool {
+    let text = |file| host.text(file).unwrap_or_default();
+    let (cmdline, resume) = (text(MachineFile::Cmdline), text(MachineFile::Resume));
+    let is_set = !matches!(resume.trim(), "" | "0:0");
+    health::hibernates(&cmdline) || is_set && !cmdline.split_whitespace().any(|word| word == "noresume")
 }

@@ -58,6 +58,8 @@ pub enum MachineFile {
     Vmstat,
     /// `/proc/diskstats`.
     Diskstats,
+    /// `/sys/power/resume`: the device number of the disk that hibernation uses, or `0:0`.
+    Resume,
     /// `/var/lib/zramd/benchmark.json`: the verdict of the benchmark.
     Verdict,
 }

@@ -3,7 +3,10 @@
 use super::facts::{Does, OtherManager};
 use super::human::human;
 use super::import::{Imported, Peer};
+use super::plan::{Decision, Item, Plan};
 use super::proc::{MountLine, SwapLine};
+use super::record::Target;
+use super::request::{Choice, Request};
 
 /// What a proposal depends on.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +21,12 @@ pub struct Machine {
     pub swaps: Vec<SwapLine>,
     /// Whether zswap is enabled.
     pub zswap: bool,
-    /// Whether the kernel command line asks for hibernation to a disk.
+    /// Whether hibernation to a disk is configured.
     pub hibernates: bool,
+    /// Whether the disk of the root file system is rotational, if known.
+    pub rotates: Option<bool>,
+    /// What zramd has set up.
+    pub managed: Vec<Target>,
     /// Other programs that set up zram.
     pub others: Vec<OtherManager>,
     /// Names of the devices that a package configures to yield to these programs.
@@ -29,9 +36,9 @@ pub struct Machine {
 /// The purpose of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// People sit in front of it: as much as fits.
+    /// People sit in front of it.
     Desktop,
-    /// Services: room for peaks.
+    /// It has no display manager.
     Server,
     /// The root file system is on an SD card or eMMC.
     Board,
@@ -45,6 +52,15 @@ pub struct Proposal {
     /// What was found, and what follows from it: one sentence each.
     pub remarks: Vec<String>,
 }
+
+/// The measured size and algorithm, as in `config/defaults.toml`.
+const SWAP: &str = "
+[zram0]
+# How much can be stored, not how much memory it takes: three to four pages of programs fit into the memory of one.
+zram-size = \"min(3 * ram, 32GiB)\"
+# The densest algorithm; \"auto\" if the kernel lacks it.
+compression-algorithm = [\"zstd\", \"auto\"]
+";
 
 /// The part of all proposals that does not depend on the machine.
 const VM: &str = "\n# While this swap is on, zswap is off, and pages are swapped one by one and rather than dropping cached files.\n[vm]\ntune = true\n";
@@ -70,17 +86,13 @@ impl Profile {
         }
     }
 
-    /// Size of the swap, and why.
-    fn size(self) -> (&'static str, &'static str) {
+    /// What the proposal has, compared with other profiles.
+    fn difference(self) -> &'static str {
         match self {
-            Profile::Desktop | Profile::Board => (
-                "min(3 * ram, 32GiB)",
-                "How much can be stored, not how much memory it takes: three to four pages of programs fit into the memory of one.",
-            ),
-            Profile::Server => (
-                "min(2 * ram, 32GiB)",
-                "Room for peaks. A service whose memory grows without end is ended sooner than with more.",
-            ),
+            Profile::Desktop | Profile::Server => "Desktops and servers get the same proposal.",
+            Profile::Board => {
+                "The proposal is that for other machines, with logs in RAM as a suggestion, which spares the card."
+            }
         }
     }
 }
@@ -97,9 +109,13 @@ impl Machine {
         }
     }
 
+    /// The root file system.
+    pub fn root(&self) -> Option<&MountLine> {
+        self.mounts.iter().rfind(|mount| mount.mount_point == "/")
+    }
+
     fn is_on_card(&self) -> bool {
-        let mut root = self.mounts.iter().filter(|mount| mount.mount_point == "/");
-        root.next_back().is_some_and(|mount| mount.source.starts_with("/dev/mmcblk"))
+        self.root().is_some_and(|mount| mount.source.starts_with("/dev/mmcblk"))
     }
 
     /// Programs that would claim the same devices.
@@ -122,7 +138,8 @@ impl Machine {
             0 => String::new(),
             bytes => format!(" with {} of memory", human(bytes)),
         };
-        let mut remarks = vec![format!("This is a {}{memory}: {why}.", profile.name())];
+        let mut remarks =
+            vec![format!("This is a {}{memory}: {why}. {}", profile.name(), profile.difference())];
         let mut toml = format!(
             "#:schema /usr/share/zramd/zramd.schema.json\n# Written by `zramdctl init` for a {}. zramd.toml(5) explains all keys.\n",
             profile.name()
@@ -136,10 +153,7 @@ impl Machine {
                 }
             }
             None => {
-                let (size, reason) = profile.size();
-                toml.push_str(&format!(
-                    "\n[zram0]\n# {reason}\nzram-size = \"{size}\"\n# The densest algorithm; \"auto\" if the kernel lacks it.\ncompression-algorithm = [\"zstd\", \"auto\"]\n"
-                ));
+                toml.push_str(SWAP);
                 toml.push_str(VM);
             }
         }
@@ -151,18 +165,53 @@ impl Machine {
         if profile == Profile::Board {
             toml.push_str(LOGS);
         }
-        remarks.extend(self.remarks(imported.is_some()));
+        remarks.extend(self.remarks(imported.is_some(), &toml));
         Proposal { toml, remarks }
     }
 
-    fn remarks(&self, imports: bool) -> Vec<String> {
+    /// Active zram swap of another program, and whether a proposal has a section for its device.
+    fn foreign(&self, toml: &str) -> impl Iterator<Item = (&SwapLine, u32, bool)> {
+        self.swaps.iter().filter_map(move |swap| {
+            let number = swap.zram_number().filter(|number| !self.managed.contains(&Target::Device(*number)))?;
+            let header = format!("[zram{number}]");
+            Some((swap, number, toml.lines().any(|line| line == header)))
+        })
+    }
+
+    /// The device of a proposal that another program uses as swap now, if there is one.
+    pub fn taken(&self, toml: &str) -> Option<u32> {
+        self.foreign(toml).find(|(_, _, claims)| *claims).map(|(_, number, _)| number)
+    }
+
+    fn remarks(&self, imports: bool, toml: &str) -> Vec<String> {
         let mut remarks = Vec::new();
+        if let Some(rotates) = self.rotates.filter(|_| !self.is_on_card()) {
+            let kind = if rotates { "rotational" } else { "solid-state" };
+            remarks.push(format!(
+                "The root file system is on a {kind} disk; the proposal is the same, because this swap stays in memory."
+            ));
+        }
         for swap in self.swaps.iter().filter(|swap| swap.zram_number().is_none()) {
             remarks.push(format!(
                 "Swap on {} ({}) stays, and is used when compressed swap is full: for new pages, even those that are used often. `zramdctl doctor` names an alternative.",
                 swap.path,
                 human(swap.size_kib.saturating_mul(1024))
             ));
+        }
+        // That of a known program is explained below.
+        for (swap, number, claims) in self.foreign(toml).filter(|_| self.rivals().next().is_none()) {
+            let size = human(swap.size_kib.saturating_mul(1024));
+            remarks.push(if claims {
+                format!(
+                    "Swap on {} ({size}) was set up by hand or by a program unknown to zramd, and keeps [zram{number}] from being set up. Switch that off, then reboot.",
+                    swap.path
+                )
+            } else {
+                format!(
+                    "Swap on {} ({size}) was set up by hand or by a program unknown to zramd, and stays beside this.",
+                    swap.path
+                )
+            });
         }
         if self.zswap {
             remarks.push("zswap is on; it is switched off while compressed swap is on.".to_owned());
@@ -194,13 +243,39 @@ impl Machine {
     }
 }
 
+/// What the devices of a proposal are on this machine: one sentence each.
+pub fn amounts(plan: &Plan) -> Vec<String> {
+    plan.items.iter().filter(|item| item.decision == Decision::Planned).filter_map(amount).collect()
+}
+
+fn amount(item: &Item) -> Option<String> {
+    let Some(Request::Device(request)) = &item.request else { return None };
+    let name = &item.target;
+    let mut text = format!("Here, {name} can store {}", human(request.disk_size));
+    let algorithm = item.algorithm().and_then(|candidate| candidate.algorithm.as_ref());
+    match (request.algorithms.first(), algorithm) {
+        (Some(Choice::Named(wanted)), Some(found)) if wanted.name == found.name => {
+            text.push_str(&format!(", with {}.", found.name));
+        }
+        (Some(Choice::Named(wanted)), found) => {
+            let found = found.map_or("the default of the kernel", |found| &found.name);
+            text.push_str(&format!(", with {found}, because this kernel has no {}.", wanted.name));
+        }
+        _ => text.push('.'),
+    }
+    Some(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::fragment::Assignment;
     use crate::config::{self, Loaded};
-    use crate::facts::OTHER_MANAGERS;
+    use crate::device::attribute::Attribute;
+    use crate::facts::{DeviceFacts, Facts, OTHER_MANAGERS};
     use crate::import;
+    use crate::plan::{self, Activation};
+    use crate::proc::Memory;
 
     const PROFILES: [Profile; 3] = [Profile::Desktop, Profile::Server, Profile::Board];
 
@@ -234,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_desktop_gets_what_the_package_of_defaults_has() {
+    fn every_machine_gets_what_the_package_of_defaults_has() {
         let values = |toml: &str| -> Vec<String> {
             let sections = loaded(toml).merged.sections;
             let keys = sections.iter().flat_map(|(name, section)| {
@@ -246,7 +321,46 @@ mod tests {
             keys.filter(|line| !line.starts_with("zram0.yield")).collect()
         };
         let packaged = include_str!("../../config/defaults.toml");
-        assert_eq!(values(&Machine::default().propose(Some(Profile::Desktop), None).toml), values(packaged));
+        for profile in PROFILES {
+            let proposal = Machine::default().propose(Some(profile), None);
+            assert_eq!(values(&proposal.toml), values(packaged), "{profile:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_a_missing_algorithm_are_told_for_this_machine() {
+        let loaded = loaded(&Machine::default().propose(None, None).toml);
+        let said = |algorithms: &[&str]| {
+            let algorithms: Vec<String> = algorithms.iter().map(|&name| name.to_owned()).collect();
+            let device = DeviceFacts {
+                attributes: [Attribute::AlgorithmParams].into(),
+                algorithms,
+                ..DeviceFacts::default()
+            };
+            let memory = Memory { total_kib: 4 << 20, ..Memory::default() };
+            let facts =
+                Facts { memory, page_size: 4096, devices: [(0, device)].into(), ..Facts::default() };
+            amounts(&plan::plan(&loaded.settings, Vec::new(), &facts, Activation::Direct))
+        };
+        assert_eq!(said(&["lzo-rle", "zstd"]), ["Here, zram0 can store 12.0 GiB, with zstd."]);
+        assert_eq!(
+            said(&["lzo-rle", "lzo"]),
+            ["Here, zram0 can store 12.0 GiB, with lzo-rle, because this kernel has no zstd."]
+        );
+    }
+
+    #[test]
+    fn swap_of_an_unknown_program_is_told() {
+        let swap = SwapLine { path: "/dev/zram0".into(), size_kib: 1 << 20, used_kib: 0, priority: 5 };
+        let machine = Machine { swaps: vec![swap], ..Machine::default() };
+        let proposal = machine.propose(None, None);
+        assert_eq!(machine.taken(&proposal.toml), Some(0));
+        assert!(proposal.remarks[1].contains("keeps [zram0] from being set up"), "{proposal:?}");
+        assert_eq!(machine.taken("[zram1]"), None);
+        let ours = Machine { managed: vec![Target::Device(0)], ..machine.clone() };
+        assert_eq!((ours.taken(&proposal.toml), ours.propose(None, None).remarks.len()), (None, 1));
+        let known = Machine { others: vec![other("/usr/lib/systemd/zram-generator.conf")], ..machine };
+        assert_eq!(known.propose(None, None).remarks.len(), 2, "said with its name");
     }
 
     #[test]
@@ -309,11 +423,12 @@ mod tests {
             swaps: vec![disk, zram],
             zswap: true,
             hibernates: true,
+            rotates: Some(true),
             others: vec![other("/usr/lib/systemd/zram-generator.conf"), other("/etc/default/zramd")],
             ..Machine::default()
         };
         let remarks = machine.propose(None, None).remarks;
-        assert_eq!(remarks.len(), 6, "{remarks:#?}");
+        assert_eq!(remarks.len(), 7, "{remarks:#?}");
         assert!(
             remarks.iter().all(|remark| remark.ends_with('.') && !remark.contains("zram0")),
             "{remarks:#?}"

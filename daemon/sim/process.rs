@@ -97,6 +97,7 @@ impl Host for SimHost {
             MachineFile::OnlineCpus => format!("0-{}\n", state.cpus - 1),
             MachineFile::Loadavg => "0.00 0.00 0.00 1/100 1\n".to_owned(),
             MachineFile::Vmstat | MachineFile::Diskstats => String::new(),
+            MachineFile::Resume => "0:0\n".to_owned(),
             MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
             MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {
                 return Err(HostError::new(format!("{file:?}"), "read", Errno::NOENT));

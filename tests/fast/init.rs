@@ -51,10 +51,13 @@ fn the_machine_decides_unless_a_profile_is_named() {
         let toml = texts(&init(root, &words, "")).0;
         toml.lines().find_map(|line| Some(line.strip_prefix("zram-size = ")?.to_owned())).unwrap()
     };
-    assert_eq!(size(&[]), r#""min(2 * ram, 32GiB)""#);
-    assert_eq!(size(&["--profile", "desktop"]), r#""min(3 * ram, 32GiB)""#);
-    write(root, "etc/systemd/system/display-manager.service", "[Service]\n");
+    let said = || texts(&init(root, &["-n"], "")).1;
+    // One size measured best, whatever the machine is for.
     assert_eq!(size(&[]), r#""min(3 * ram, 32GiB)""#);
+    assert_eq!(size(&["--profile", "desktop"]), r#""min(3 * ram, 32GiB)""#);
+    assert!(said().starts_with("This is a server: "), "{}", said());
+    write(root, "etc/systemd/system/display-manager.service", "[Service]\n");
+    assert!(said().starts_with("This is a desktop: "), "{}", said());
     write(root, "proc/self/mountinfo", "22 1 179:2 / / rw - ext4 /dev/mmcblk0p2 rw\n");
     assert!(texts(&init(root, &["-n"], "")).0.contains("\n# [ramdisk.logs]\n"));
 }
@@ -85,4 +88,38 @@ fn a_configuration_of_a_package_does_not_count_as_existing() {
     fs::remove_file(root.join("etc/zramd/zramd.toml")).unwrap();
     write(root, "etc/zramd/zramd.toml.d/10-more.toml", "[zram1]\n");
     assert_eq!(init(root, &["--yes"], "").status.code(), Some(1));
+}
+
+#[test]
+fn the_proposal_says_what_was_found_and_what_it_amounts_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let said = || texts(&init(root, &["-n"], "")).1;
+    let before = said();
+    for word in ["disk;", "Swap on", "Hibernation", "Here, zram0 can store"] {
+        assert!(!before.contains(word), "{before}");
+    }
+    write(root, "proc/meminfo", "MemTotal: 4194304 kB\n");
+    write(root, "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+    write(root, "sys/dev/block/8:1/queue/rotational", "1\n");
+    write(root, "sys/power/resume", "8:2\n");
+    write(
+        root,
+        "proc/swaps",
+        "Filename\tType\tSize\tUsed\tPriority\n/dev/zram0 partition 1048576 0 100\n",
+    );
+    let found = said();
+    for words in [
+        "on a rotational disk;",
+        "Swap on /dev/zram0 (1.0 GiB) was set up by hand or by a program unknown to zramd",
+        "Hibernation is configured",
+        "\nHere, zram0 can store 12.0 GiB, with zstd.\n",
+    ] {
+        assert!(found.contains(words), "{words}: {found}");
+    }
+    // btrfs has no device number of its own.
+    write(root, "proc/self/mountinfo", "22 1 0:25 / / rw - btrfs /dev/nvme0n1p2 rw\n");
+    write(root, "sys/class/block/nvme0n1p2/partition", "2\n");
+    write(root, "sys/class/block/queue/rotational", "0\n");
+    assert!(said().contains("on a solid-state disk;"), "{}", said());
 }

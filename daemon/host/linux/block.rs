@@ -9,9 +9,27 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::{BlockProbe, Errno, HostError};
 use logic::device::signature::PROBE_BYTES;
+use logic::proc::MountLine;
 
 /// `BLKDISCARD`, `_IO(0x12, 119)` in include/uapi/linux/fs.h.
 const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Whether the disk below a mount is rotational, if the kernel says so. Of a file system without a device number of its
+/// own, such as btrfs, the disk is that of its source.
+pub fn rotates(root: &Path, mount: &MountLine) -> Option<bool> {
+    let (major, minor) = mount.device;
+    let source = root.join(mount.source.to_string().trim_start_matches('/'));
+    // /dev/mapper has links.
+    let node = fs::canonicalize(&source).unwrap_or(source);
+    let by_number = (major > 0).then(|| format!("dev/block/{major}:{minor}"));
+    let by_name = node.file_name().map(|name| format!("class/block/{}", name.display()));
+    let devices = [by_number, by_name].into_iter().flatten().map(|device| root.join("sys").join(device));
+    let found = devices.flat_map(|device| {
+        // The second is that of the disk of a partition.
+        ["queue/rotational", "../queue/rotational"].map(|file| fs::read_to_string(device.join(file)).ok())
+    });
+    found.flatten().next().map(|text| text.trim() == "1")
+}
 
 /// Memory aligned for direct I/O: the kernel wants the logical block size, and a page always satisfies that.
 struct Aligned {

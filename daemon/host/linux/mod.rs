@@ -54,7 +54,7 @@ use logic::device::attribute::Attribute;
 use logic::device::drain;
 use logic::error::Error;
 use logic::facts::PathKind;
-use logic::proc::zram_number;
+use logic::proc::{MountLine, zram_number};
 use logic::ramdisk::place::disk_at;
 use logic::record::{SCRATCH, crypt_name};
 use logic::vm::Tunable;
@@ -85,6 +85,11 @@ impl LinuxHost {
     /// Whether `path` is a mount point.
     pub fn is_mount_point(&self, path: &str) -> bool {
         mount::is_mounted(rustix::fs::CWD, &self.path(path)).unwrap_or(false)
+    }
+
+    /// Whether the disk below a mount is rotational, if the kernel says so.
+    pub fn rotates(&self, mount: &MountLine) -> Option<bool> {
+        block::rotates(&self.root, mount)
     }
 
     fn node(&self, number: u32) -> PathBuf {
@@ -136,6 +141,7 @@ impl Host for LinuxHost {
             MachineFile::Loadavg => "/proc/loadavg",
             MachineFile::Vmstat => "/proc/vmstat",
             MachineFile::Diskstats => "/proc/diskstats",
+            MachineFile::Resume => "/sys/power/resume",
             MachineFile::Verdict => store::VERDICT,
         };
         let read = match file {
