@@ -142,7 +142,8 @@ pub enum Command {
         /// New file, or - for standard output; zramd-report.json if none is named
         file: Option<PathBuf>,
     },
-    /// Look for mistakes in the configuration, or in these files; what is otherwise ignored is one too
+    /// Look for mistakes in the configuration, or in these files, and for what this machine refuses; what is otherwise
+    /// ignored is a mistake, too
     Check {
         /// Files to check instead of the configuration
         files: Vec<PathBuf>,
@@ -152,7 +153,7 @@ pub enum Command {
     },
     /// Print the configuration with the origin of each key
     CatConfig,
-    /// Show what `reload` would change
+    /// Show what `reload` would change, what it refuses, and which sections are not for this machine
     Plan {
         /// How
         #[command(flatten)]

@@ -174,7 +174,8 @@ fn render(document: &Document<'_>, loaded: &Loaded, style: Style) -> String {
         format!("{} found\n", style.good("no problems"))
     } else {
         format!(
-            "{} found, but nothing is configured either: zramd.toml(5) and /usr/share/doc/zramd/examples help\n",
+            "{} found, but nothing is configured either: `zramdctl init --now` proposes a configuration; zramd.toml(5) and \
+             /usr/share/doc/zramd/examples help to write one\n",
             style.good("no problems")
         )
     };
@@ -491,7 +492,7 @@ mod tests {
         assert_eq!(codes(&missing(&well, &loaded("[zram0]\n[maintenance]\npressure = true"))), [""; 0]);
         let text = |config: &str| render(&document(&[]), &loaded(config), Style::default());
         assert_eq!(text("[zram0]"), "no problems found\n");
-        assert!(text("").contains("nothing is configured"));
+        assert!(text("").contains("nothing is configured") && text("").contains("zramdctl init --now"));
     }
 
     #[test]

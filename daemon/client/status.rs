@@ -110,7 +110,7 @@ pub fn render(
     let whole = policies.is_some();
     let mut parts = Vec::new();
     if whole {
-        parts.push(summary(snapshot) + "\n");
+        parts.push(summary(snapshot, config) + "\n");
     }
     parts.extend(rows.iter().map(|row| match row {
         Row::Device(view) => device(view, snapshot, config, style),
@@ -199,7 +199,7 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
 }
 
 /// The memory that is saved, and the number of devices, disks and problems.
-fn summary(snapshot: &Snapshot) -> String {
+fn summary(snapshot: &Snapshot, config: &Merged) -> String {
     let count = |wanted: fn(&DeviceView) -> bool| snapshot.devices.iter().filter(|view| wanted(view)).count();
     let disks = match snapshot.disks.len() {
         0 => String::new(),
@@ -208,7 +208,12 @@ fn summary(snapshot: &Snapshot) -> String {
     let problems = problems::count(&snapshot.problems);
     let devices = count(|view| view.disk_size_bytes > 0);
     if devices == 0 {
-        return format!("No zram device is in use{disks}; {problems}.");
+        let start = if config.sections.is_empty() {
+            "\nNothing is configured; `zramdctl init --now` proposes a configuration."
+        } else {
+            ""
+        };
+        return format!("No zram device is in use{disks}; {problems}.{start}");
     }
     let others = match count(|view| !view.managed && view.disk_size_bytes > 0) {
         0 => String::new(),
@@ -556,6 +561,8 @@ mod tests {
             "status-nothing",
             &render(&nothing, &[], &config(), Some(&Policies::new()), Style::default()),
         );
+        let begun = render(&nothing, &[], &Merged::default(), Some(&Policies::new()), Style::default());
+        assert!(begun.contains("zramdctl init --now"), "{begun}");
     }
 
     #[test]

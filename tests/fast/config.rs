@@ -449,6 +449,7 @@ fn a_check_without_files_does_not_report_success() {
         let loaded = load(&[text]);
         render::verdict(&planned(8_013_220, &loaded), &loaded)
     };
+    assert!(verdict("").0.contains("zramdctl init --now"));
     assert_ne!(verdict(""), verdict("[zram0]\nenabled = false\n"));
     let (line, status) = verdict("[zram0]\n[zram1]\nzram-size = 0\n[zram2]\nhost-memory-limit = \"1GiB\"\n");
     let skipped = "zram1 (its size is 0), zram2 (this machine has 7.6 GiB of RAM, more than its host-memory-limit of 1.0 GiB)";

@@ -23,7 +23,7 @@ pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
         count.push_str(&format!("; {} skipped: {}", skipped.len(), skipped.join(", ")));
     }
     if plan.problems.is_empty() && loaded.merged.sections.is_empty() {
-        let text = "nothing is configured: no section was found; zramd.toml(5) lists the files that are read";
+        let text = "nothing is configured: no section was found; `zramdctl init --now` proposes a configuration, and zramd.toml(5) lists the files that are read";
         (text.to_owned(), ExitStatus::Success)
     } else if plan.problems.is_empty() {
         (format!("no mistakes found: {count}"), ExitStatus::Success)
