@@ -172,7 +172,8 @@ impl Machine {
     /// Active zram swap of another program, and whether a proposal has a section for its device.
     fn foreign(&self, toml: &str) -> impl Iterator<Item = (&SwapLine, u32, bool)> {
         self.swaps.iter().filter_map(move |swap| {
-            let number = swap.zram_number().filter(|number| !self.managed.contains(&Target::Device(*number)))?;
+            let number =
+                swap.zram_number().filter(|number| !self.managed.contains(&Target::Device(*number)))?;
             let header = format!("[zram{number}]");
             Some((swap, number, toml.lines().any(|line| line == header)))
         })
@@ -338,8 +339,7 @@ mod tests {
                 ..DeviceFacts::default()
             };
             let memory = Memory { total_kib: 4 << 20, ..Memory::default() };
-            let facts =
-                Facts { memory, page_size: 4096, devices: [(0, device)].into(), ..Facts::default() };
+            let facts = Facts { memory, page_size: 4096, devices: [(0, device)].into(), ..Facts::default() };
             amounts(&plan::plan(&loaded.settings, Vec::new(), &facts, Activation::Direct))
         };
         assert_eq!(said(&["lzo-rle", "zstd"]), ["Here, zram0 can store 12.0 GiB, with zstd."]);

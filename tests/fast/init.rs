@@ -103,11 +103,7 @@ fn the_proposal_says_what_was_found_and_what_it_amounts_to() {
     write(root, "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
     write(root, "sys/dev/block/8:1/queue/rotational", "1\n");
     write(root, "sys/power/resume", "8:2\n");
-    write(
-        root,
-        "proc/swaps",
-        "Filename\tType\tSize\tUsed\tPriority\n/dev/zram0 partition 1048576 0 100\n",
-    );
+    write(root, "proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n/dev/zram0 partition 1048576 0 100\n");
     let found = said();
     for words in [
         "on a rotational disk;",
