@@ -18,7 +18,7 @@ const BLKDISCARD: libc::c_ulong = 0x1277;
 /// own, such as btrfs, the disk is that of its source.
 pub fn rotates(root: &Path, mount: &MountLine) -> Option<bool> {
     let (major, minor) = mount.device;
-    let source = root.join(mount.source.to_string().trim_start_matches('/'));
+    let source = root.join(mount.source.trim_start_matches('/'));
     // /dev/mapper has links.
     let node = fs::canonicalize(&source).unwrap_or(source);
     let by_number = (major > 0).then(|| format!("dev/block/{major}:{minor}"));
