@@ -72,15 +72,18 @@ pub fn next_save(disk: &DiskView) -> u64 {
 
 /// Runs a command that needs the bus, and prints its error.
 pub fn run(work: impl Future<Output = Result<ExitStatus, Error>>) -> ExitStatus {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = match runtime {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => Err(Error::failed(format!("cannot begin: {error}"))),
-    };
-    result.unwrap_or_else(|failure| {
+    wait(work).unwrap_or_else(|failure| {
         super::out::error(&failure.message);
         failure.exit_status()
     })
+}
+
+/// Waits for an answer of the bus.
+pub fn wait<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => Err(Error::failed(format!("cannot begin: {error}"))),
+    }
 }
 
 /// A connection to the system bus.

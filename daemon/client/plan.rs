@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::args::{Cli, Json};
-use super::connect::Bus;
+use super::connect::{self, Bus};
 use super::style::Style;
 use super::{act, out, read};
 use engine::{Error, ErrorKind};
@@ -57,11 +57,11 @@ struct Entry<'a> {
 }
 
 /// Asks the daemon. Plans here for a named file, and without a daemon.
-pub async fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error> {
+pub fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error> {
     if cli.config.is_some() {
         return here(cli, cli.config.as_ref(), force, json);
     }
-    match asked(!cli.no_ask_password, force).await {
+    match connect::wait(asked(!cli.no_ask_password, force)) {
         // The daemon tells the changes; what is skipped, and where refusals come from, is in the files that it reads.
         Ok(rows) => show(cli, &rows, &read::check(&read::config(read::daemons_file(cli).as_ref())), json),
         Err(failure) if failure.kind == ErrorKind::NotRunning => {

@@ -94,7 +94,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Completions { shell } => complete::script(&shell.to_string()),
         Command::Man => man::run(),
         Command::Plan { change, form } => {
-            Ok(noted(cli, connect::run(plan::run(cli, change.force, form.json))))
+            plan::run(cli, change.force, form.json).map(|status| noted(cli, status))
         }
         Command::Overrides(form) => overrides::run(cli, form.json),
         Command::Set(words) => Ok(sized(cli, noted(cli, connect::run(lasting::set(ask, &words))))),

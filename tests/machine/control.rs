@@ -96,6 +96,14 @@ fn a_reload_follows_the_file_and_refuses_one_with_mistakes() {
     session.write("[zram0]\nzram-size = = \"32MiB\"\n");
     let messages = session.fails(&["reload"], 1);
     assert!(messages.contains("zramd.toml:2:13:"), "{messages}");
+    let output = session.command(&["plan"]).output().unwrap();
+    let (result, messages) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(result.ends_with("changes nothing\n") && messages.contains("zramd.toml:2:13\n"), "{output:?}");
+    session.write("[zram0]\nzram-size = \"16MiB\"\nswap-priority = 50\n[zram1]\nzram-size = 0\n");
+    let (result, _) = texts(&session.command(&["plan"]).output().unwrap());
+    assert_eq!(result, "ACTION  OBJECT  DETAIL\nskip    zram1   its size is 0\nnothing to change\n");
+    session.write("[zram0]\nzram-size = = \"32MiB\"\n");
     assert_eq!(swap("zram0"), Some((16 * 1024 - HEADER_KIB, 50)), "the old one stays");
 
     session.write("");
