@@ -63,14 +63,14 @@ fn each_key_says_what_is_set() {
         ("[vm]\n", BEFORE),
         ("[vm]\ntune = false\n", BEFORE),
         ("[vm]\nzswap = \"off\"\n", "60 3 15000 10 N"),
-        ("[vm]\ntune = true\n", "150 0 15000 10 N"),
-        ("[vm]\ntune = true\nzswap = \"keep\"\n", "150 0 15000 10 Y"),
-        ("[vm]\ntune = true\nswappiness = 120\npage-cluster = \"keep\"\n", "120 3 15000 10 N"),
+        ("[vm]\ntune = true\n", "150 0 0 125 N"),
+        ("[vm]\ntune = true\nzswap = \"keep\"\n", "150 0 0 125 Y"),
+        ("[vm]\ntune = true\nswappiness = 120\npage-cluster = \"keep\"\n", "120 3 0 125 N"),
         (
             "[vm]\ntune = true\nswappiness = \"keep\"\nwatermark-boost-factor = 0\nwatermark-scale-factor = \"auto\"\n",
             "60 0 0 125 N",
         ),
-        ("[vm]\ntune = true\nwatermark-scale-factor = 40\n", "150 0 15000 40 N"),
+        ("[vm]\ntune = true\nwatermark-scale-factor = 40\n", "150 0 0 40 N"),
     ] {
         let machine = machine();
         let said = apply(&machine, &format!("{SWAP}{section}"));
@@ -139,7 +139,7 @@ fn a_measured_latency_decides_swappiness_where_the_verdict_holds() {
         machine.change().cpus = 4;
         machine.change().verdict.clone_from(&text);
         apply(&machine, &format!("{SWAP}[vm]\ntune = true\n"));
-        assert_eq!(values(&machine), format!("{swappiness} 0 15000 10 N"), "{text}");
+        assert_eq!(values(&machine), format!("{swappiness} 0 0 125 N"), "{text}");
     }
 }
 
@@ -167,7 +167,7 @@ fn changed_keys_revert_the_old_settings_first() {
         &machine,
         "[zram0]\nzram-size = 64\n[vm]\ntune = true\nswappiness = 100\npage-cluster = \"keep\"\n",
     );
-    assert_eq!(values(&machine), "100 3 15000 10 N");
+    assert_eq!(values(&machine), "100 3 0 125 N");
     revert(&machine);
     assert_eq!(values(&machine), BEFORE);
 }
@@ -182,7 +182,7 @@ fn settings_apply_only_while_our_swap_is_used_first() {
     let tuned = "[zram1]\nzram-size = 64\nswap-priority = 10\n[vm]\ntune = true\n";
     let vm_line = 4;
     // Swap of another program on zram0, as an example of any other swap.
-    for (priority, expected) in [(9, "150 0 15000 10 N"), (10, "60 3 15000 10 N"), (11, "60 3 15000 10 N")] {
+    for (priority, expected) in [(9, "150 0 0 125 N"), (10, "60 3 15000 10 N"), (11, "60 3 15000 10 N")] {
         let machine = machine();
         disk_swap(&mut machine.change(), priority);
         let said = apply(&machine, tuned);
@@ -227,7 +227,7 @@ fn without_compressed_swap_nothing_is_set() {
 fn settings_go_with_the_last_swap() {
     let machine = machine();
     apply(&machine, &format!("{TUNED}[zram1]\nzram-size = 64\nswap-priority = 5\n"));
-    for (number, expected) in [(1, "150 0 15000 10 N"), (0, BEFORE)] {
+    for (number, expected) in [(1, "150 0 0 125 N"), (0, BEFORE)] {
         assert_eq!(engine::down(&mut machine.process(), &Target::Device(number)), Ok(true));
         assert_eq!(values(&machine), expected, "zram{number}");
     }
@@ -262,11 +262,11 @@ fn through_units_the_settings_wait_for_the_swap() {
     engine::up(&mut machine.process(), &loaded, 0).unwrap();
     machine.change().swaps.push(Swap { number: 0, priority: 100, discard: true, used_kib: 0 });
     assert_eq!(up(Target::Vm).outcomes[0].errors, []);
-    assert_eq!(values(&machine), "150 0 15000 10 N");
+    assert_eq!(values(&machine), "150 0 0 125 N");
     // Stopping the swap removes its device; the units of the settings stop separately.
     machine.change().swaps.clear();
     engine::down(&mut machine.process(), &Target::Device(0)).unwrap();
-    assert_eq!(values(&machine), "150 0 15000 10 N");
+    assert_eq!(values(&machine), "150 0 0 125 N");
     for target in [Target::Vm, Target::Zswap] {
         assert_eq!(engine::down(&mut machine.process(), &target), Ok(true));
     }

@@ -471,16 +471,16 @@ pub mod vm {
     pub const WATERMARK_BOOST_FACTOR: Key = key(
         "watermark-boost-factor",
         Type::Integer { least: 0, most: 100_000, words: &["keep"] },
-        Text("keep"),
+        Integer(0),
         "0",
-        "vm.watermark_boost_factor. 0 avoids bursts of reclaim, and makes huge pages rarer.",
+        "vm.watermark_boost_factor: how much is reclaimed at once after fragmentation. 0 avoids these bursts, and makes huge pages rarer.",
     );
     pub const WATERMARK_SCALE_FACTOR: Key = key(
         "watermark-scale-factor",
         Type::Integer { least: 1, most: 3000, words: &["auto", "keep"] },
-        Text("keep"),
+        Text("auto"),
         "\"auto\"",
-        "vm.watermark_scale_factor. \"auto\" is 125 (1.25 % of RAM), but at most 512 MiB of RAM.",
+        "vm.watermark_scale_factor: how much memory is kept free, so that programs wait less. \"auto\" is 125 (1.25 % of RAM), but at most 512 MiB of RAM.",
     );
     pub const ZSWAP: Key = key(
         "zswap",
