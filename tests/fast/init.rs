@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::texts;
+use crate::support::{repository, texts};
 
 fn init(root: &Path, words: &[&str], answer: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
@@ -118,4 +118,13 @@ fn the_proposal_says_what_was_found_and_what_it_amounts_to() {
     write(root, "sys/class/block/nvme0n1p2/partition", "2\n");
     write(root, "sys/class/block/queue/rotational", "0\n");
     assert!(said().contains("on a solid-state disk;"), "{}", said());
+}
+
+/// `check`, `doctor` and `status` have tests of their own for this.
+#[test]
+fn packages_name_it_after_their_installation() {
+    for file in ["packaging/debian/README.Debian", "packaging/arch/zramd-daemon.install"] {
+        let text = fs::read_to_string(repository(file)).unwrap();
+        assert!(text.contains("zramdctl init --now"), "{file}");
+    }
 }
