@@ -9,11 +9,20 @@ pub fn bytes_per(suffix: &str) -> Option<u64> {
     SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, power)| 1 << (10 * power))
 }
 
-/// The unit that was probably meant.
+/// The unit that was probably meant: by its letter alone, or with any of `b`, `ib`, `ega`, `egabytes` behind it.
 pub fn meant_unit(suffix: &str) -> Option<&'static str> {
-    let first = suffix.chars().next()?.to_ascii_uppercase();
-    let units = [('B', "B"), ('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];
-    units.into_iter().find(|(letter, _)| *letter == first).map(|(_, unit)| unit)
+    const NAMES: [(&str, &str); 5] = [
+        ("B", "bytes"),
+        ("KiB", "kilobytes"),
+        ("MiB", "megabytes"),
+        ("GiB", "gigabytes"),
+        ("TiB", "terabytes"),
+    ];
+    let lower = suffix.to_ascii_lowercase();
+    let is_meant = |name: &str| {
+        name.starts_with(&lower) || matches!(lower.strip_prefix(&name[..1]), Some("b" | "i" | "ib"))
+    };
+    NAMES.into_iter().find(|(_, name)| !lower.is_empty() && is_meant(name)).map(|(unit, _)| unit)
 }
 
 /// An amount for people: one decimal of the largest unit with a value of at least 1.
@@ -100,6 +109,10 @@ mod tests {
         assert_eq!(bytes_per("G"), Some(1 << 30));
         assert_eq!(bytes_per("GB"), None);
         assert_eq!(meant_unit("gb"), Some("GiB"));
-        assert_eq!(meant_unit("x"), None);
+        assert_eq!(
+            ["Gib", "mb", "k", "Gigabyte", "Mi"].map(meant_unit),
+            ["GiB", "MiB", "KiB", "GiB", "MiB"].map(Some)
+        );
+        assert_eq!(["x", "", "times", "min"].map(meant_unit), [None; 4]);
     }
 }

@@ -105,6 +105,8 @@ pub struct ExprError {
     pub message: String,
     /// What to write instead.
     pub hint: Option<String>,
+    /// The correct text from start to end, if known.
+    pub instead: Option<String>,
 }
 
 /// Why an expression cannot be evaluated on this machine.
@@ -120,6 +122,9 @@ impl EvaluationError {
     }
 }
 
+/// A text with more mistakes is not corrected.
+const MOST_CORRECTIONS: usize = 9;
+
 const MIB: f64 = 1_048_576.0;
 
 /// The error if a size depends on the machine's memory and that could not be read.
@@ -130,6 +135,18 @@ impl Expr {
     /// Parses a text.
     pub fn parse(text: &str) -> Result<Expr, ExprError> {
         parse::parse(text).map(Expr)
+    }
+
+    /// A text that parses: this one after all corrections that are known. `None` if a mistake is left.
+    pub fn mended(text: &str) -> Option<String> {
+        let mut text = text.to_owned();
+        for _ in 0..MOST_CORRECTIONS {
+            match Expr::parse(&text) {
+                Ok(_) => return Some(text),
+                Err(error) => text.replace_range(error.start..error.end, &error.instead?),
+            }
+        }
+        None
     }
 
     /// A plain number of MiB.

@@ -55,6 +55,12 @@ fn with_hint(error: ExprError, hint: impl Into<String>) -> ExprError {
     ExprError { hint: Some(hint.into()), ..error }
 }
 
+/// The error of a part that is correct in another form.
+fn replaced(error: ExprError, instead: String) -> ExprError {
+    let error = with_hint(error, format!("write {instead}"));
+    ExprError { instead: Some(instead), ..error }
+}
+
 struct ExprParser<'a> {
     text: &'a str,
     at: usize,
@@ -67,7 +73,7 @@ impl<'a> ExprParser<'a> {
 
     #[allow(clippy::unused_self)]
     fn error(&self, span: std::ops::Range<usize>, message: impl Into<String>) -> ExprError {
-        ExprError { start: span.start, end: span.end, message: message.into(), hint: None }
+        ExprError { start: span.start, end: span.end, message: message.into(), hint: None, instead: None }
     }
 
     fn blanks(&mut self) {
@@ -94,7 +100,14 @@ impl<'a> ExprParser<'a> {
         };
         let error =
             self.error(self.at..self.at + letter.len_utf8(), format!("`{letter}` is not expected here"));
+        let between = (self.text[..self.at].chars().next_back(), self.rest().chars().nth(1));
         match letter {
+            ',' if matches!(between, (Some('0'..='9'), Some('0'..='9'))) => {
+                with_hint(replaced(error, ".".to_owned()), "write fractions with a point, as in 1.5")
+            }
+            'x' | 'X' | '×' if !between.1.is_some_and(char::is_alphabetic) => {
+                with_hint(replaced(error, "*".to_owned()), "write * to multiply")
+            }
             '#' | ';' => with_hint(error, "a comment goes behind the closing quote"),
             '=' => with_hint(error, "write == to compare"),
             ')' => with_hint(error, "there is no matching ("),
@@ -169,7 +182,8 @@ impl<'a> ExprParser<'a> {
         let unit_start = self.at;
         let unit = self.letters();
         let node = if !unit.is_empty() {
-            let Some(bytes) = bytes_per(unit) else { return Err(self.unknown_unit(start, unit_start, unit)) };
+            let number = &self.text[start..unit_start];
+            let Some(bytes) = bytes_per(unit) else { return Err(self.unknown_unit(start, number, unit)) };
             Node::Number(value * (bytes as f64) / MIB)
         } else if self.is_percent_sign() {
             self.at += 1;
@@ -180,21 +194,29 @@ impl<'a> ExprParser<'a> {
         let number = &self.text[start..self.at];
         self.blanks();
         let behind = self.at;
-        let word = self.letters();
-        if unit.is_empty() && bytes_per(word).is_some() {
-            let error = self.error(start..self.at, format!("a blank separates `{word}` from its number"));
-            return Err(with_hint(error, format!("write {number}{word}")));
+        let is_bare = matches!(node, Node::Number(_)) && unit.is_empty();
+        // A remainder has an operand, which can have a sign.
+        let is_share =
+            is_bare && self.is_percent_sign() && !self.rest()[1..].trim_start().starts_with(['+', '-']);
+        let word = if is_share { &self.rest()[..1] } else { self.letters() };
+        if is_share || (is_bare && bytes_per(word).is_some()) {
+            let error =
+                self.error(start..behind + word.len(), format!("a blank separates `{word}` from its number"));
+            return Err(replaced(error, format!("{number}{word}")));
+        }
+        if is_bare && meant_unit(word).is_some() {
+            return Err(self.unknown_unit(start, number, word));
         }
         self.at = behind;
         Ok(node)
     }
 
-    fn unknown_unit(&self, number_start: usize, unit_start: usize, unit: &str) -> ExprError {
-        let number = &self.text[number_start..unit_start];
-        let error = self.error(number_start..self.at, format!("`{unit}` is no unit of memory"));
+    fn unknown_unit(&self, start: usize, number: &str, unit: &str) -> ExprError {
+        let error = self.error(start..self.at, format!("`{unit}` is no unit of memory"));
         match meant_unit(unit) {
             Some(meant) => {
-                with_hint(error, format!("did you mean {number}{meant}? units are B, KiB, MiB, GiB, TiB"))
+                let hint = format!("did you mean {number}{meant}? units are B, KiB, MiB, GiB, TiB");
+                with_hint(replaced(error, format!("{number}{meant}")), hint)
             }
             None => with_hint(error, "units are B, KiB, MiB, GiB, TiB; a bare number is MiB"),
         }
@@ -249,7 +271,7 @@ impl<'a> ExprParser<'a> {
             .min();
         let error = self.error(span, format!("there is no `{name}`"));
         match near {
-            Some((_, word)) => with_hint(error, format!("did you mean `{word}`?")),
+            Some((_, word)) => with_hint(replaced(error, word.to_owned()), format!("did you mean `{word}`?")),
             None => with_hint(error, "variables are ram, swap and cpus; zramd.toml(5) lists the functions"),
         }
     }

@@ -71,7 +71,7 @@ fn mistakes_are_placed_and_explained() {
         ("4Ki", "4Ki", "4KiB"),
         ("500k", "500k", "500KiB"),
         ("512m", "512m", "512MiB"),
-        ("4 GB", "G", "`G`"),
+        ("4 GB", "4 GB", "4GiB"),
         ("ram/2 # half", "#", "`#`"),
         ("min(1, 2", "2", ")"),
         ("(1", "1", ")"),
@@ -111,6 +111,36 @@ fn what_has_no_value_is_an_error() {
     assert!(size_in_bytes(-5.0).is_err());
     assert!(size_in_bytes(1e30).is_err());
     assert_eq!(size_in_bytes(0.0), Ok(0));
+}
+
+#[test]
+fn what_is_meant_is_known() {
+    for (text, meant) in [
+        ("1 GiB", "1GiB"),
+        ("1 GB", "1GiB"),
+        ("512 mb", "512MiB"),
+        ("1 Gib", "1GiB"),
+        ("1 gib", "1GiB"),
+        ("4 Gigabyte", "4GiB"),
+        ("4gigabytes", "4GiB"),
+        ("min(RAM / 2, 4 GiB, 8 Gb)", "min(ram / 2, 4GiB, 8GiB)"),
+        ("1,5GiB", "1.5GiB"),
+        ("ram x 2", "ram * 2"),
+        ("4GiB x2", "4GiB *2"),
+        ("100 %", "100%"),
+        ("min(50 %, 4GiB)", "min(50%, 4GiB)"),
+        ("ram / 2", "ram / 2"),
+    ] {
+        let known = Expr::parse(text).map_or_else(|error| error.hint.is_some(), |_| text == meant);
+        assert!(known, "{text}");
+        assert_eq!(Expr::mended(text).as_deref(), Some(meant), "{text}");
+    }
+    for text in ["half", "5 min", "ram xyz", "2 times", "", "(ram"] {
+        assert_eq!(Expr::mended(text), None, "{text}");
+    }
+    for text in ["50 % -3", "50 % - 3", "50 % 30"] {
+        assert!(same(ours(text, 1.0), fasteval(text, 1.0).unwrap()), "{text}");
+    }
 }
 
 #[test]
