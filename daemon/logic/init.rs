@@ -57,7 +57,7 @@ pub struct Proposal {
 const SWAP: &str = "
 [zram0]
 # How much can be stored, not how much memory it takes: three to four pages of programs fit into the memory of one.
-zram-size = \"min(3 * ram, 32GiB)\"
+zram-size = \"SIZE\"
 # The densest algorithm; \"auto\" if the kernel lacks it.
 compression-algorithm = [\"zstd\", \"auto\"]
 ";
@@ -75,6 +75,9 @@ const LOGS: &str = "
 # persist = \"snapshot\"
 # save-interval = \"6h\"
 ";
+
+/// The size in `config/defaults.toml`.
+pub const MEASURED_SIZE: &str = "min(3 * ram, 32GiB)";
 
 impl Profile {
     /// As in a sentence.
@@ -153,7 +156,7 @@ impl Machine {
                 }
             }
             None => {
-                toml.push_str(SWAP);
+                toml.push_str(&SWAP.replace("SIZE", MEASURED_SIZE));
                 toml.push_str(VM);
             }
         }

@@ -116,8 +116,8 @@ fn mistakes_in_maintenance_name_line_key_and_remedy() {
 
 #[test]
 fn a_secondary_algorithm_that_is_not_denser_is_refused() {
-    let text =
-        "[zram0]\ncompression-algorithm = \"zstd\"\nrecompression-algorithm = [\"lz4\", \"zstd(level=15)\"]";
+    let text = "[zram0]\ncompression-algorithm = \"zstd\"\nrecompression-algorithm = [\"lz4\", \"zstd(level=15)\"]\n\
+         [maintenance]\nrecompress = true";
     let loaded = load(&[text]);
     let machine = Facts {
         memory: Memory { total_kib: 4 << 20, available_kib: 4 << 20, ..Memory::default() },

@@ -7,13 +7,14 @@ use super::ownership::{Ownership, ownership};
 use super::refusal::{Refusal, problem, refuse};
 use super::{Decision, Item};
 use crate::config::problem::{Origin, Problem, Severity};
-use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeRule};
+use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeExpr, SizeRule};
 use crate::device::attribute::Attribute;
 use crate::device::swap_header::LABEL_BYTES;
 use crate::error::ErrorKind;
 use crate::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::finding::Code;
 use crate::human::human;
+use crate::init::MEASURED_SIZE;
 use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::Target;
 use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request, Store};
@@ -25,6 +26,8 @@ const MINIMUM_SIZE: u64 = 1 << 20;
 const SLOT_BYTES: u64 = 16;
 /// Maximum share of RAM for the slot table, as a divisor: 50 is 2 %.
 const SLOT_TABLE_SHARE: u64 = 50;
+/// How many pages of programs fit into the memory of one, if they compress well (packaging/docs/defaults.md).
+const PAGES_PER_PAGE: u64 = 4;
 /// A mount on one of these would hide the running system; mounts below them are allowed.
 const CROSSROADS: [&str; 3] = ["/", "/run", "/run/user"];
 /// A mount on or below these would hide parts of the system, or let its owner change programs that root runs.
@@ -122,10 +125,9 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
             "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM; choose at most {}MiB",
             human(request.disk_size),
             human(table),
-            largest >> 20
+            largest.min(storable(facts)?) >> 20
         );
-        let hint = "numbers without a unit are MiB; \"2 * ram\" suits most data";
-        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
+        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(usual_size(1)));
     }
     None
 }
@@ -252,12 +254,16 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
 
 fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &Facts) -> Option<Refusal> {
     let path = mount.mount_point.as_str();
-    let system = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(path, directory));
-    let reason = match system {
-        Some(directory) if path != *directory => {
+    let above = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(path, directory));
+    let below = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(directory, path));
+    let reason = match (above, below) {
+        (Some(directory), _) if path != *directory => {
             Some(format!("{path} is below {directory}, a directory of the system"))
         }
-        None if !CROSSROADS.contains(&path) => None,
+        (None, Some(directory)) if !CROSSROADS.contains(&path) => {
+            Some(format!("mounting on {path} would hide {directory}"))
+        }
+        (None, None) if !CROSSROADS.contains(&path) => None,
         _ => Some(format!("mounting on {path} would hide the running system")),
     };
     // The private places of RAM disks are below such a directory.
@@ -323,32 +329,40 @@ pub(super) fn between_items(
         }
         seen.insert(path, item.target.clone());
     }
-    problems.extend(overcommitted(items, origins, facts));
     without_device(items, facts);
 }
 
-/// A warning if the tables of all devices take more of the memory than that of one may: the sizes cannot be meant.
-fn overcommitted(items: &[Item], origins: &BTreeMap<Target, Origin>, facts: &Facts) -> Option<Problem> {
+/// A warning if all devices together can take in more than fits into the memory: the sizes cannot be meant.
+pub(super) fn overcommitted(items: &[Item], settings: &[DeviceSettings], facts: &Facts) -> Option<Problem> {
     let (target, message) = excess(items, facts)?;
-    let hint = "numbers without a unit are MiB; \"2 * ram\" for all devices together suits most data";
-    Some(problem(Severity::Warning, origins.get(target)?, message, Some(hint.to_owned())))
+    let last = settings.iter().find(|device| Target::Device(device.number) == *target)?;
+    let hint = usual_size(sizes(items).count());
+    Some(problem(Severity::Warning, size_origin(last), message, Some(hint)))
+}
+
+fn sizes(items: &[Item]) -> impl DoubleEndedIterator<Item = (&Target, u64)> + Clone {
+    items.iter().filter(|item| item.decision == Decision::Planned).filter_map(|item| match &item.request {
+        Some(Request::Device(device)) => Some((&item.target, device.disk_size)),
+        _ => None,
+    })
+}
+
+fn usual_size(devices: usize) -> String {
+    let together = if devices > 1 { " for all devices together" } else { "" };
+    format!("numbers without a unit are MiB; \"{MEASURED_SIZE}\"{together} suits most data")
 }
 
 /// The last device and a message, if the sizes of all devices together are too large.
 pub fn excess<'i>(items: &'i [Item], facts: &Facts) -> Option<(&'i Target, String)> {
-    let mut sizes = items.iter().filter(|item| item.decision == Decision::Planned).filter_map(|item| {
-        match &item.request {
-            Some(Request::Device(device)) => Some((&item.target, device.disk_size)),
-            _ => None,
-        }
-    });
+    let sizes = sizes(items);
     let total: u64 = sizes.clone().map(|(_, size)| size).fold(0, u64::saturating_add);
-    let largest = largest_size(facts)?;
-    let (target, _) = sizes.next_back().filter(|_| total > largest)?;
+    let most = storable(facts)?;
+    let what = if sizes.clone().count() == 1 { "the device" } else { "all devices together" };
+    let (target, _) = sizes.last().filter(|_| total > most)?;
     let message = format!(
-        "all devices together can take in {}, more than the {} that this machine's RAM can hold even if the data compresses well",
+        "{what} can take in {}, more than the {} that this machine's RAM can hold even if the data compresses well",
         human(total),
-        human(largest)
+        human(most)
     );
     Some((target, message))
 }
@@ -368,6 +382,12 @@ pub(super) fn exceeds_memory(
     let hint = "lower its size, so that a full disk cannot leave programs without memory".to_owned();
     let found = problem(Severity::Warning, &settings.size.origin, message, Some(hint));
     Some(found.code(Code::DisksExceedMemory))
+}
+
+/// What fits into the RAM if the data compresses well; `None` if the amount of RAM is unknown.
+fn storable(facts: &Facts) -> Option<u64> {
+    let ram = facts.memory.total_kib.saturating_mul(1024);
+    (ram > 0).then(|| ram.saturating_mul(PAGES_PER_PAGE))
 }
 
 /// The size whose slot table takes the allowed share of RAM; `None` if the amount of RAM is unknown.
@@ -394,6 +414,38 @@ fn without_device(items: &mut [Item], facts: &Facts) {
             item.reason = format!("its device {device} cannot be set up");
         }
     }
+}
+
+/// Warnings about settings without the effect that they seem to have.
+pub(super) fn ineffective(
+    settings: &DeviceSettings,
+    request: &DeviceRequest,
+    recompresses: bool,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut warn = |origin: &Origin, message: String, hint: &str| {
+        problems.push(problem(Severity::Warning, origin, message, Some(hint.to_owned())));
+    };
+    if !request.recompression.is_empty() && !recompresses {
+        let message = "no page is recompressed without recompress in [maintenance]";
+        let hint = "add a section [maintenance] with recompress = true, or leave recompression-algorithm out";
+        warn(&settings.recompression_origin, message.to_owned(), hint);
+    }
+    let limit = request.memory_limit;
+    if let Some(SizeExpr { origin, .. }) = settings.resident_limit.as_ref().filter(|_| limit > 0) {
+        if limit < MINIMUM_SIZE {
+            let message = format!("writes fail as soon as the compressed data takes {}", human(limit));
+            warn(origin, message, "numbers without a unit are MiB; write a unit: \"512MiB\", \"4GiB\"");
+        } else if limit > request.disk_size {
+            let message = format!(
+                "the limit of {} has no effect: the device can take in {}",
+                human(limit),
+                human(request.disk_size)
+            );
+            warn(origin, message, "write a lower one, or leave zram-resident-limit out");
+        }
+    }
+    problems
 }
 
 /// Warnings about configured features that this kernel lacks: the device works without them.

@@ -43,11 +43,16 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     let mut items = Vec::new();
     let mut problems = Vec::new();
     let mut origins = BTreeMap::new();
+    let recompresses = settings.maintenance.as_ref().is_some_and(|asked| asked.recompress.is_some());
     for device in &settings.devices {
         let target = Target::Device(device.number);
         origins.insert(target, device.mount_origin().clone());
         let zswap_goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
-        items.push(device_item(device, facts, zswap_goes_off, &mut problems));
+        let item = device_item(device, facts, zswap_goes_off, &mut problems);
+        if let (Decision::Planned, Some(Request::Device(request))) = (item.decision, &item.request) {
+            problems.extend(check::ineffective(device, request, recompresses));
+        }
+        items.push(item);
     }
     for disk in &settings.ramdisks {
         let target = Target::RamDisk(disk.name.clone());
@@ -55,6 +60,7 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
         items.push(ramdisk_item(disk, facts, &mut problems));
     }
     check::between_items(&mut items, &origins, facts, &mut problems);
+    problems.extend(check::overcommitted(&items, &settings.devices, facts));
     if let Some(vm) = &settings.vm {
         let mut settings = super::vm::items(vm, &items, facts, activation, &mut problems);
         super::vm::refuse_damaged(&mut settings, vm, facts, &mut problems);
@@ -223,6 +229,7 @@ fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
             &size.origin,
             format!("`{}` is no size: {}", size.text, error.message),
         )
+        .hint("write for example \"4GiB\", \"50%\" or \"ram / 2\"")
     })
 }
 
