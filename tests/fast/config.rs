@@ -17,7 +17,7 @@ use logic::record::Target;
 use logic::request::{Purpose, Request};
 use proptest::prelude::*;
 
-fn load(texts: &[&str]) -> Loaded {
+pub(super) fn load(texts: &[&str]) -> Loaded {
     load_with("", texts)
 }
 
@@ -109,13 +109,13 @@ fn without_places(settings: &str) -> String {
     out
 }
 
-fn keys() -> impl Iterator<Item = (SectionKind, &'static Key)> {
+pub(super) fn keys() -> impl Iterator<Item = (SectionKind, &'static Key)> {
     let kinds = SectionKind::ALL.into_iter().filter(|kind| *kind != SectionKind::Defaults);
     kinds.flat_map(|kind| kind.keys().iter().map(move |key| (kind, *key)))
 }
 
 /// A valid file to which a key can be added.
-fn context(kind: SectionKind, key: &str) -> String {
+pub(super) fn context(kind: SectionKind, key: &str) -> String {
     match (kind, key) {
         (SectionKind::RamDisk, "mount-point") => "[ramdisk.a]\n",
         (

@@ -9,6 +9,7 @@ mod cli;
 mod client;
 mod completions;
 mod config;
+mod config_hints;
 mod config_maintenance;
 mod conformance_rules;
 mod disk_draft;

@@ -61,23 +61,24 @@ fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
 }
 
 fn unknown_section(name: &str, origin: &Origin) -> Problem {
-    let problem = Problem::error(origin.clone(), format!("unknown section [{name}]"));
+    Problem::error(origin.clone(), format!("unknown section [{name}]")).hint(meant_section(name))
+}
+
+/// The section that was probably meant.
+pub(super) fn meant_section(name: &str) -> String {
     let lower = name.trim().to_ascii_lowercase();
     if let Some(rest) = lower.strip_prefix("zram") {
         let digits = rest.trim_start_matches(['+', '0', ' ', '-', '_']);
-        let hint = match digits.parse::<u32>() {
+        return match digits.parse::<u32>() {
             Ok(number) => format!("write [zram{number}]"),
             Err(_) if rest.chars().all(|c| "+0 -_".contains(c)) => "write [zram0]".to_owned(),
             Err(_) => "device sections are named [zram0], [zram1] and so on".to_owned(),
         };
-        return problem.hint(hint);
     }
     let names = SectionKind::ALL.map(|kind| kind.header().trim_matches(['[', ']']).trim_end_matches(".NAME"));
     match nearest(&lower, names.into_iter()) {
-        Some("ramdisk") => problem.hint("write [ramdisk.NAME]"),
-        Some(meant) => problem.hint(format!("write [{meant}]")),
-        None => {
-            problem.hint(format!("sections are {}", SectionKind::ALL.map(SectionKind::header).join(", ")))
-        }
+        Some("ramdisk") => "write [ramdisk.NAME]".to_owned(),
+        Some(meant) => format!("write [{meant}]"),
+        None => format!("sections are {}", SectionKind::ALL.map(SectionKind::header).join(", ")),
     }
 }

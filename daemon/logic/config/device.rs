@@ -1,5 +1,6 @@
 //! Parses `[zramN]` into [`DeviceSettings`].
 
+use super::hint::correction;
 use super::key::{Key, SECONDARY_ALGORITHMS, Type};
 use super::keys::device as keys;
 use super::problem::{Origin, Problem};
@@ -8,7 +9,6 @@ use super::settings::{DeviceSettings, MountSettings, SizeRule};
 use super::value::Value;
 use super::writeback;
 use crate::device::algorithm::Algorithm;
-use crate::import::algorithms as pasted;
 use crate::import::tmpfs::{self, Meaning};
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::request::{Choice, Purpose};
@@ -100,33 +100,13 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
         }
         match Algorithm::parse(&text) {
             Ok(algorithm) => choices.push(Choice::Named(algorithm)),
-            Err(error) if text.contains(' ') && !text.contains('(') => {
-                let words: Vec<String> = text.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-                let hint = format!("write a list: {} = [{}]", key.name, words.join(", "));
-                reader.fail(Problem::error(origin, error.message).hint(hint));
-            }
             Err(error) => {
-                let hint = as_in_zram_generator(&text, key).or(error.hint);
+                let hint = correction(reader.kind, key, key.name, &text).or(error.hint);
                 reader.fail(Problem { hint, ..Problem::error(origin, error.message) });
             }
         }
     }
     if choices.is_empty() && key.kind == Type::Algorithms { vec![Choice::Auto] } else { choices }
-}
-
-/// What to write instead of `zstd lz4 (type=huge)`: in zram-generator, the first algorithm and those for recompression.
-fn as_in_zram_generator(text: &str, key: &Key) -> Option<String> {
-    let meant = pasted::parse(text);
-    let secondary: Vec<String> = meant.secondary.iter().map(|algorithm| format!("\"{algorithm}\"")).collect();
-    (key.kind == Type::Algorithms && !secondary.is_empty()).then(|| {
-        format!(
-            "write {} = \"{}\", and {} = [{}] for recompression",
-            key.name,
-            meant.primary.as_deref().unwrap_or("auto"),
-            keys::RECOMPRESSION_ALGORITHM.name,
-            secondary.join(", ")
-        )
-    })
 }
 
 /// Secondary algorithms: up to the kernel's maximum, each only once.
@@ -200,14 +180,23 @@ fn checked_fs_type(
         reader.fail(problem.hint("leave mount-point out for swap, or write a file system such as \"ext4\""));
         return None;
     }
-    let plain = !name.is_empty()
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
-    if !plain {
-        let problem = Problem::error(origin, format!("`{name}` is no file system type"));
-        reader.fail(problem.hint(format!("did you mean \"{lower}\"?")));
+    if let Some((message, hint)) = wrong_fs_type(name) {
+        reader.fail(Problem::error(origin, message).hint(hint));
         return None;
     }
     Some(name.to_owned())
+}
+
+/// Why a text is not the type of a file system on a device, and what to write.
+pub(super) fn wrong_fs_type(name: &str) -> Option<(String, String)> {
+    let lower = name.to_ascii_lowercase();
+    if lower == "tmpfs" || lower == "ramfs" {
+        let hint = "write a section [ramdisk.NAME] with mount-point and size instead";
+        return Some((format!("{lower} is in memory, not on a device"), hint.to_owned()));
+    }
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    (name.is_empty() || !name.chars().all(is_plain))
+        .then(|| (format!("`{name}` is no file system type"), format!("did you mean \"{lower}\"?")))
 }
 
 pub(super) fn mount_settings(

@@ -7,9 +7,12 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::hint;
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
+use super::syntax;
 use super::value::Value;
+use crate::text::worded;
 
 /// Contents of one file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -57,59 +60,91 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader { file, text, index, problems: Vec::new(), places: Vec::new() };
     let mut fragment = reader.sections(document.get_ref());
-    let mut whole_file = false;
-    // The lines below a broken header, which the parser attributes to other tables.
-    let mut misread = 0..0;
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        if misread.contains(&span.start) {
-            continue;
-        }
-        let place = reader.enclosing_section(span.start);
-        let origin = reader.origin(span.clone(), place.clone().unwrap_or_default());
-        let mut problem = Problem::error(origin, error.message().replace('\n', "; "));
-        match place {
-            Some(section) => {
-                problem.hint = mended(&section, &problem.origin);
-                fragment.broken.insert(section);
-                reader.problems.push(problem);
-            }
-            None => {
-                whole_file = true;
-                misread = reader.below_header(span.start);
-                reader.problems.push(problem.hint("the whole file is ignored until this is fixed"));
-            }
-        }
-    }
-    if whole_file {
+    let errors = errors.into_iter().map(|error| (error.span().unwrap_or(0..0), error.message().to_owned()));
+    if reader.syntax_errors(errors.collect(), &mut fragment.broken) {
         fragment.sections.clear();
     }
     fragment.sections.retain(|name, _| !fragment.broken.contains(name));
     (fragment, reader.problems)
 }
 
-/// The correct form of a line `key = value` that is invalid TOML, mostly for lack of quotation marks.
-fn mended(section: &str, origin: &Origin) -> Option<String> {
-    let (name, value) = origin.source_line.split_once('=')?;
-    if (origin.column as usize) <= name.chars().count() {
-        return None;
-    }
-    let key = SectionKind::of(section)?.key(name.trim())?;
-    let value = value.split('#').next()?.trim();
-    if value.is_empty() || value.contains(['"', '\'', '[', '{']) {
-        return None;
-    }
-    let text = Value::String(value.to_owned());
-    let mended = if key.kind.accepts(&text) { text.toml().ok() } else { key.kind.meant(&text) };
-    mended.map(|value| format!("write {} = {value}", key.name))
+/// Adds a further hint, as shown to people.
+fn add_hint(problem: &mut Problem, hint: String) {
+    problem.hint = Some(problem.hint.take().map_or(hint.clone(), |known| format!("{known}; {hint}")));
 }
 
 /// Tables within `[maintenance]`.
-const POLICIES: [&str; 3] = ["recompress", "writeback", "pressure"];
+pub(super) const POLICIES: [&str; 3] = ["recompress", "writeback", "pressure"];
 
 impl Reader<'_> {
     fn origin(&self, span: Range<usize>, key: impl Into<String>) -> Origin {
         Origin::at(self.file, self.text, span, key)
+    }
+
+    /// Reports what the parser does not accept, once per line. Returns whether the whole file is unusable.
+    fn syntax_errors(
+        &mut self,
+        mut errors: Vec<(Range<usize>, String)>,
+        broken: &mut BTreeSet<String>,
+    ) -> bool {
+        errors.sort_by_key(|(span, _)| span.start);
+        let mut whole_file = false;
+        let (mut lines, mut bare) = (BTreeSet::new(), Vec::new());
+        // The lines below a broken header, which the parser attributes to other tables.
+        let mut misread = 0..0;
+        for (span, message) in errors {
+            if misread.contains(&span.start) {
+                continue;
+            }
+            let place = self.enclosing_section(span.start);
+            let section = place.clone().unwrap_or_default();
+            let start = self.line_start(span.start);
+            let line = self.text[start..].split('\n').next().unwrap_or_default();
+            let found = syntax::mistake(&section, line, &self.text[..start]);
+            let (mut problem, is_bare) = match found {
+                Some(mistake) => {
+                    let problem =
+                        Problem::error(mistake.origin(self.file, self.text, &section), mistake.message);
+                    (problem.hint(mistake.hint), mistake.is_bare)
+                }
+                None => {
+                    (Problem::error(self.origin(span.clone(), section), message.replace('\n', "; ")), false)
+                }
+            };
+            match place {
+                Some(section) => drop(broken.insert(section)),
+                None => {
+                    whole_file = true;
+                    misread = self.below_header(span.start);
+                    add_hint(&mut problem, worded("the whole file is ignored until this is fixed"));
+                }
+            }
+            let number = problem.origin.line;
+            if !lines.insert(number) {
+                continue;
+            }
+            bare.extend(is_bare.then_some(number));
+            match (self.problem_in(number), problem.hint) {
+                // A key outside of a section.
+                (Some(known), Some(hint)) => add_hint(known, hint),
+                (_, hint) => self.problems.push(Problem { hint, ..problem }),
+            }
+        }
+        let import = format!(
+            "`zramdctl import zram-generator {}` translates a file of zram-generator",
+            self.file.display()
+        );
+        if let [first, _, ..] = bare[..]
+            && !self.text.contains('"')
+            && let Some(problem) = self.problem_in(first)
+        {
+            add_hint(problem, worded(import));
+        }
+        whole_file
+    }
+
+    fn problem_in(&mut self, line: u32) -> Option<&mut Problem> {
+        self.problems.iter_mut().find(|problem| problem.origin.line == line)
     }
 
     /// The section that a syntax error disables: that of the last header or key before it. `None` for a broken header,
@@ -124,8 +159,7 @@ impl Reader<'_> {
 
     /// The line of a header, and those below it up to the next header; empty if `at` is not in a header.
     fn below_header(&self, at: usize) -> Range<usize> {
-        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
-        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let start = self.line_start(at);
         let line = &self.text[start..];
         if !line.trim_start().starts_with('[') {
             return 0..0;
@@ -133,13 +167,36 @@ impl Reader<'_> {
         start..line.find("\n[").map_or(usize::MAX, |length| start + length)
     }
 
+    fn line_start(&self, at: usize) -> usize {
+        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
+        before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+    }
+
+    /// The problem of keys that stand outside of a section; one for all.
+    fn outside(&mut self, mut keys: Vec<(Range<usize>, String)>, section: &str) {
+        keys.sort_by_key(|(span, _)| span.start);
+        let Some((span, first)) = keys.first().cloned() else { return };
+        let names: Vec<&str> = keys.iter().map(|(_, name)| name.as_str()).collect();
+        let verb = if names.len() == 1 { "stands" } else { "stand" };
+        let (what, hint) = match (section, SectionKind::of(&first)) {
+            ("", None) => ("section", hint::sections_for(&names)),
+            ("", Some(_)) => ("section", format!("write [{first}], and its keys below it")),
+            _ => ("disk", "give the disk a name: [ramdisk.NAME]".to_owned()),
+        };
+        let message = format!("{} {verb} outside of a {what}", hint::listed(&names));
+        let origin = self.origin(span, if section.is_empty() { &first } else { section });
+        self.problems.push(Problem::error(origin, message).hint(hint));
+    }
+
     fn sections(&mut self, document: &DeTable<'_>) -> Fragment {
         let mut fragment = Fragment::default();
+        let mut outside = Vec::new();
         for (name, value) in document {
             let section = name.get_ref().to_string();
             match value.get_ref() {
                 DeValue::Table(disks) if section == "ramdisk" => {
                     self.places.push((name.span().start, section));
+                    let mut outside = Vec::new();
                     for (disk, value) in disks {
                         let full = format!("ramdisk.{}", disk.get_ref());
                         match value.get_ref() {
@@ -148,35 +205,31 @@ impl Reader<'_> {
                                 fragment.sections.insert(full, section);
                             }
                             _ => {
-                                let origin = self.origin(disk.span(), "ramdisk");
-                                let message = format!("`{}` stands outside of a disk", disk.get_ref());
                                 fragment.broken.insert(full);
-                                self.problems.push(
-                                    Problem::error(origin, message)
-                                        .hint("give the disk a name: [ramdisk.NAME]"),
-                                );
+                                outside.push((disk.span(), disk.get_ref().to_string()));
                             }
                         }
                     }
+                    self.outside(outside, "ramdisk");
                 }
                 DeValue::Table(keys) => {
                     let read = self.section(&section, name.span(), keys);
                     fragment.sections.insert(section, read);
                 }
-                _ => {
+                DeValue::Array(_) if self.text[..name.span().start].ends_with("[[") => {
                     let origin = self.origin(name.span(), section.clone());
                     let message = format!("`{section}` stands outside of a section");
-                    let hint = match value.get_ref() {
-                        DeValue::Array(_) if origin.source_line.trim_start().starts_with("[[") => {
-                            format!("write [{section}], with single brackets")
-                        }
-                        _ => "put it below a header such as [zram0]".to_owned(),
-                    };
+                    let problem = Problem::error(origin, message);
+                    self.problems.push(problem.hint(format!("write [{section}], with single brackets")));
                     fragment.broken.insert(section);
-                    self.problems.push(Problem::error(origin, message).hint(hint));
+                }
+                _ => {
+                    outside.push((name.span(), section.clone()));
+                    fragment.broken.insert(section);
                 }
             }
         }
+        self.outside(outside, "");
         fragment
     }
 

@@ -6,19 +6,21 @@ use serde::de::value::StringDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use super::fragment::{Assignment, Section};
-use super::key::Key;
+use super::hint::{options as with_all_commas, unknown_keys, written_name};
+use super::key::{Key, Type};
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
 use super::value::Value;
 use crate::expr::Expr;
-use crate::text::nearest;
+use crate::overlay::quoted;
 use crate::unit::escape_path;
 
 /// Reads one section, with defaults for keys that it lacks.
 pub struct SectionReader<'a> {
     section: &'a Section,
-    kind: SectionKind,
+    /// Kind of the section.
+    pub kind: SectionKind,
     defaults: Option<&'a Section>,
     /// Problems found so far.
     pub problems: Vec<Problem>,
@@ -72,11 +74,11 @@ impl<'a> SectionReader<'a> {
 
     /// The value of a key if it has the right type; else the default.
     pub fn value(&mut self, key: &Key) -> Option<(Value, Origin)> {
-        if let Some(Assignment { value, origin, .. }) = self.get(key) {
+        if let Some(assignment @ Assignment { value, origin, .. }) = self.get(key) {
             if key.kind.accepts(value) {
                 return Some((value.clone(), origin.clone()));
             }
-            self.fail(wrong_value(key, value, origin));
+            self.fail(wrong_value(key, assignment));
         }
         key.default.value().map(|value| (value, self.origin()))
     }
@@ -167,13 +169,14 @@ impl<'a> SectionReader<'a> {
         let words = self.words(key);
         let options = words.iter().flat_map(|(word, _)| word.split(',')).map(str::trim);
         let options: Vec<&str> = options.filter(|option| !option.is_empty()).collect();
-        let several = options.iter().find_map(|option| Some((option, with_commas(option)?)));
-        if let (Some((option, commas)), Some((_, origin))) = (several, words.first()) {
+        let several = options.iter().find(|option| with_commas(option).is_some());
+        let joined = options.join(",");
+        if let (Some(option), Some((_, origin))) = (several, words.first()) {
             let message = format!("options are separated by commas, not by blanks: `{option}`");
             let problem = Problem::error(origin.clone(), message);
-            self.fail(problem.hint(format!("write {} = \"{commas}\"", key.name)));
+            self.fail(problem.hint(format!("write {} = {}", key.name, quoted(&with_all_commas(&joined)))));
         }
-        let options = options.join(",");
+        let options = joined;
         if let (Some(why), Some((_, origin))) = (unfit_for_unit(&options), words.first()) {
             let problem = Problem::error(origin.clone(), format!("the text of `{}` {why}", key.name));
             self.fail(problem.hint("leave that out"));
@@ -184,22 +187,11 @@ impl<'a> SectionReader<'a> {
     /// An absolute path, normalised (no `.`, double or trailing slash); `..` is refused.
     pub fn path(&mut self, key: &Key) -> Option<(String, Origin)> {
         let (text, origin) = self.text(key)?;
-        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-        let path = format!("/{}", parts.join("/"));
-        let problem = if !text.starts_with('/') {
-            Some((format!("`{text}` is not an absolute path"), format!("begin it with a slash: \"/{text}\"")))
-        } else if parts.contains(&"..") {
-            Some((format!("`{text}` contains `..`"), "write the path without it".to_owned()))
-        } else {
-            let too_long = escape_path(&path).len() > LONGEST_UNIT;
-            let why =
-                unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"));
-            why.map(|why| (format!("the path {why}"), "use another one".to_owned()))
-        };
-        if let Some((message, hint)) = problem {
+        if let Some((message, hint)) = wrong_path(&text) {
             self.fail(Problem::error(origin, message).hint(hint));
             return None;
         }
+        let path = normalised(&text);
         Some((path, origin))
     }
 
@@ -222,15 +214,52 @@ impl<'a> SectionReader<'a> {
 }
 
 /// The problem of a value that the key does not accept.
-fn wrong_value(key: &Key, value: &Value, origin: &Origin) -> Problem {
+fn wrong_value(key: &Key, assignment: &Assignment) -> Problem {
+    let Assignment { value, origin, .. } = assignment;
     let written = value.toml().unwrap_or_else(str::to_owned);
-    let problem = Problem::error(origin.clone(), format!("expected {}, not {written}", key.kind));
+    let message = match (key.kind, value) {
+        (Type::Size { .. }, Value::Integer(..) | Value::Float(_)) => {
+            format!("`{written}` is no size: a size is 0 or more")
+        }
+        _ => format!("expected {}, not {written}", key.kind),
+    };
     // Keys of a policy may be written with the prefix of their table, or inside the table.
-    let name = key.name.rsplit('.').next().unwrap_or_default();
-    problem.hint(match key.kind.meant(value) {
+    let name = written_name(assignment).unwrap_or_else(|| key.name.to_owned());
+    Problem::error(origin.clone(), message).hint(match key.kind.meant(value) {
         Some(meant) => format!("write {name} = {meant}"),
         None => format!("write for example {name} = {}", key.example),
     })
+}
+
+/// The parts of a path that mean something.
+fn parts(path: &str) -> Vec<&str> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
+}
+
+fn normalised(path: &str) -> String {
+    format!("/{}", parts(path).join("/"))
+}
+
+/// Why a text is not a path, and what to write.
+pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
+    if !text.starts_with('/') {
+        let slash = format!("/{text}");
+        let is_meant =
+            text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && wrong_path(&slash).is_none();
+        let hint = if is_meant {
+            format!("begin it with a slash: {}", quoted(&slash))
+        } else {
+            "write the whole path, from / on".to_owned()
+        };
+        return Some((format!("`{text}` is not an absolute path"), hint));
+    }
+    if parts(text).contains(&"..") {
+        return Some((format!("`{text}` contains `..`"), "write the path without it".to_owned()));
+    }
+    let path = normalised(text);
+    let too_long = escape_path(&path).len() > LONGEST_UNIT;
+    let why = unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"))?;
+    Some((format!("the path {why}"), "use another one".to_owned()))
 }
 
 /// The longest escaped path for which the file name `*.device.d` is not too long.
@@ -257,46 +286,6 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
         (Some(before), Some(part)) if plain => origin.part(1 + chars(before), chars(part).max(1)),
         _ => origin.clone(),
     }
-}
-
-/// Unknown keys of a section, with the probable correction.
-fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
-    let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
-    let problem = |(key, assignment): (&String, &Assignment)| {
-        let problem = Problem::warning(assignment.key_origin.clone(), format!("unknown key `{key}`"));
-        let known = kind.keys().iter().map(|key| key.name);
-        let foreign = foreign_spelling(key).filter(|meant| kind.key(meant).is_some());
-        match foreign.or_else(|| nearest(key, known)) {
-            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
-            None => match SectionKind::ALL.into_iter().find(|kind| kind.key(key).is_some()) {
-                Some(SectionKind::Vm) => problem.hint("it belongs in [vm], with tune = true"),
-                Some(kind) => problem.hint(format!("it belongs in {}", kind.header())),
-                None => problem,
-            },
-        }
-    };
-    unknown.map(problem).collect()
-}
-
-/// The name in zramd for a key of zram-generator, fstab or systemd units.
-fn foreign_spelling(key: &str) -> Option<&'static str> {
-    Some(match key.to_ascii_lowercase().as_str() {
-        "memory-limit" => "host-memory-limit",
-        "mem-limit" | "mem_limit" | "resident-limit" => "zram-resident-limit",
-        "where" | "mountpoint" | "mount_point" | "path" => "mount-point",
-        "type" | "fstype" | "fs_type" => "fs-type",
-        "algorithm" | "comp-algorithm" | "comp_algorithm" => "compression-algorithm",
-        "recomp_algorithm" => "recompression-algorithm",
-        "backing-dev" | "backing_dev" => "writeback-device",
-        "priority" | "pri" => "swap-priority",
-        "user" => "owner",
-        "disksize" | "disk-size" => "zram-size",
-        "persistence" => "persist",
-        "interval" | "save-every" => "save-interval",
-        "huge" => "huge-pages",
-        "nr-inodes" | "nr_inodes" => "inodes",
-        _ => return None,
-    })
 }
 
 /// Several options that are separated by blanks, with commas instead; `None` for a single one, whose value may have blanks.

@@ -108,6 +108,7 @@ impl<'a> ExprParser<'a> {
             'x' | 'X' | '×' if !between.1.is_some_and(char::is_alphabetic) => {
                 with_hint(replaced(error, "*".to_owned()), "write * to multiply")
             }
+            '“' | '”' | '„' | '"' | '\'' => with_hint(replaced(error, String::new()), "leave it out"),
             '#' | ';' => with_hint(error, "a comment goes behind the closing quote"),
             '=' => with_hint(error, "write == to compare"),
             ')' => with_hint(error, "there is no matching ("),

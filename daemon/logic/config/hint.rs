@@ -1,0 +1,269 @@
+//! What was probably meant: by a value that is not accepted, an unknown key, a key outside of a section.
+
+use super::device::wrong_fs_type;
+use super::fragment::{Assignment, POLICIES, Section};
+use super::key::{Key, Type};
+use super::keys::device as keys;
+use super::problem::{Origin, Problem};
+use super::schema::SectionKind;
+use super::section::{with_commas, wrong_path};
+use super::value::Value;
+use crate::device::algorithm::Algorithm;
+use crate::expr::Expr;
+use crate::import::algorithms as pasted;
+use crate::overlay::quoted;
+use crate::text::nearest;
+
+/// `write NAME = VALUE` with a value that was probably meant and that the parser of the key accepts. `written` is a text that it does
+/// not accept, or what the line has instead of a value.
+pub(super) fn correction(kind: SectionKind, key: &Key, name: &str, written: &str) -> Option<String> {
+    let before_comment = written.split(['#', ';']).next()?;
+    let meant = |written: &str| {
+        let text = written.replace(['"', '“', '”', '„', '‘', '’', '«', '»'], "");
+        let text = text.trim().trim_matches('\'');
+        if matches!(key.kind, Type::Algorithms | Type::Secondary) {
+            return algorithms(kind, key, text);
+        }
+        let value = match key.kind {
+            Type::Size { .. } if !key.kind.words().contains(&text) => Value::String(Expr::mended(text)?),
+            Type::Options => Value::String(options(text.trim_matches(['[', ']']))),
+            Type::Words if text.starts_with('[') => list(text.split(',')),
+            Type::Command if text.contains([',', ' ']) => list(text.split([',', ' '])),
+            _ => Value::String(text.to_owned()),
+        };
+        let as_it_is = Some(&value).filter(|value| !text.is_empty() && is_accepted(key, value));
+        as_it_is.and_then(|value| value.toml().ok()).or_else(|| key.kind.meant(&value))
+    };
+    let value = [before_comment, written].into_iter().find_map(meant)?;
+    Some(format!("write {name} = {value}"))
+}
+
+/// Whether the parser of the key accepts a value, apart from what depends on other keys and the machine.
+fn is_accepted(key: &Key, value: &Value) -> bool {
+    let text = match value {
+        Value::String(text) => text,
+        Value::Array(items) => match items.first() {
+            Some((Value::String(text), _)) => text,
+            _ => return false,
+        },
+        _ => return key.kind.accepts(value),
+    };
+    let is_good = match key.kind {
+        Type::Options => !text.split(',').any(|option| with_commas(option).is_some()),
+        Type::Path => wrong_path(text).is_none(),
+        Type::Command => text.starts_with('/'),
+        _ => key.name != keys::FS_TYPE.name || wrong_fs_type(text).is_none(),
+    };
+    is_good && key.kind.accepts(value)
+}
+
+/// A list of texts.
+fn list<'a>(items: impl Iterator<Item = &'a str>) -> Value {
+    let items = items.map(|item| item.trim().trim_matches(['[', ']'])).filter(|item| !item.is_empty());
+    Value::Array(items.map(|item| (Value::String(item.to_owned()), Origin::default())).collect())
+}
+
+/// Options with commas between them.
+pub(super) fn options(text: &str) -> String {
+    let options = text.split(',').map(str::trim).filter(|option| !option.is_empty());
+    let options: Vec<String> =
+        options.map(|option| with_commas(option).unwrap_or_else(|| option.to_owned())).collect();
+    options.join(",")
+}
+
+/// A list of algorithms. What reads as zram-generator's is the first algorithm and those for recompression: `zstd lz4 (type=huge)`.
+fn algorithms(kind: SectionKind, key: &Key, text: &str) -> Option<String> {
+    let text = text.trim_matches(['[', ']']);
+    let (mut depth, mut commas) = (0, false);
+    let words = text.split(|letter: char| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        commas |= depth == 0 && letter == ',';
+        depth == 0 && (letter == ',' || letter.is_whitespace())
+    });
+    let words: Vec<String> = words.map(str::to_owned).filter(|word| !word.is_empty()).collect();
+    let quoted_list = |words: &[String]| match words {
+        [word] => quoted(word),
+        _ => format!("[{}]", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", ")),
+    };
+    let is_good = |word: &String| key.kind.words().contains(&word.as_str()) || Algorithm::parse(word).is_ok();
+    if words.is_empty() || !words.iter().all(|word| is_good(word) || word.starts_with('(')) {
+        return None;
+    }
+    let is_list = commas || words.len() == 1 || !text.contains('(') || key.kind == Type::Secondary;
+    if is_list && words.iter().all(is_good) {
+        return Some(quoted_list(&words));
+    }
+    let pasted::Algorithms { primary, secondary, .. } = pasted::parse(text);
+    let primary = primary?;
+    if key.kind == Type::Secondary {
+        return Some(quoted_list(&[vec![primary], secondary].concat()));
+    }
+    let other = kind.key(keys::RECOMPRESSION_ALGORITHM.name).filter(|_| !secondary.is_empty());
+    let more = other.map(|other| {
+        format!(", {} = {}, and in [maintenance] recompress = true", other.name, quoted_list(&secondary))
+    });
+    Some(quoted(&primary) + &more.unwrap_or_default())
+}
+
+/// Unknown keys of a section, with the probable correction.
+pub(super) fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
+    let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
+    let problem = |(key, assignment): (&String, &Assignment)| {
+        // `vm.swappiness = 180` is a table `vm`.
+        let written = written_name(assignment).filter(|_| matches!(assignment.value, Value::Other(_)));
+        let name = written.unwrap_or_else(|| key.clone());
+        let inner =
+            name.rsplit_once('.').filter(|_| !key.contains('.')).map(|(_, inner)| inner.replace('_', "-"));
+        let hint = match inner.as_deref().and_then(|inner| kind.key(inner)) {
+            Some(known) => format!("write {}", known.name),
+            None => meant_key(inner.as_deref().unwrap_or(&name), kind),
+        };
+        Problem::warning(assignment.key_origin.clone(), format!("unknown key `{name}`")).hint(hint)
+    };
+    unknown.map(problem).collect()
+}
+
+/// The name of a key as its line has it, with the tables before it: `recompress`, or `recompress.enabled`.
+pub(super) fn written_name(assignment: &Assignment) -> Option<String> {
+    let at = &assignment.key_origin;
+    let behind = at.source_line.char_indices().nth(at.column.checked_sub(1)? as usize)?.0;
+    let (name, _) = at.source_line[behind..].split_once('=')?;
+    let before = at.source_line[..behind].rsplit(['{', ',']).next()?;
+    let whole = [before, name].concat();
+    let whole = whole.trim();
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    (!whole.is_empty() && whole.chars().all(is_plain)).then(|| whole.to_owned())
+}
+
+fn meant_key(name: &str, kind: SectionKind) -> String {
+    let (policy, last) = name.rsplit_once('.').map_or(("", name), |(policy, last)| (policy, last));
+    let near = |kind: SectionKind| {
+        let names = kind.keys().iter().filter_map(|key| match policy {
+            "" => Some(key.name),
+            policy => key.name.strip_prefix(policy)?.strip_prefix('.'),
+        });
+        (nearest(last, names.clone()), names)
+    };
+    let (similar, mut names) = near(kind);
+    let foreign = || foreign_spelling(last).find(|meant| kind.key(meant).is_some());
+    let of_policy =
+        |found: &str| if policy.is_empty() { found.to_owned() } else { format!("{policy}.{found}") };
+    if let Some(meant) = foreign().or(similar) {
+        return format!("did you mean `{}`?", of_policy(meant));
+    }
+    if last.eq_ignore_ascii_case("percent") {
+        return "write a size with a percent sign, such as \"50%\"".to_owned();
+    }
+    if let Some(home) = homes(name) {
+        return format!(
+            "it belongs in {home}{}",
+            if home == "[vm]" && name != "tune" { ", with tune = true" } else { "" }
+        );
+    }
+    let parts: Vec<String> = of_policies(name).map(|key| format!("`{key}`")).collect();
+    if kind == SectionKind::Maintenance && !parts.is_empty() {
+        return format!("did you mean {}?", parts.join(" or "));
+    }
+    let begins_a_word = |known: &&str| name.len() > 2 && format!("-{known}").contains(&format!("-{last}"));
+    if let Some(meant) = names.find(begins_a_word) {
+        return format!("did you mean `{}`?", of_policy(meant));
+    }
+    if !parts.is_empty() {
+        return format!("it belongs in [maintenance], as {}", parts.join(" or "));
+    }
+    let elsewhere = KINDS.into_iter().find_map(|kind| near(kind).0);
+    match elsewhere.and_then(|meant| Some((meant, homes(meant)?))) {
+        Some((meant, home)) => format!("did you mean `{meant}`? it belongs in {home}"),
+        None => "zramd.toml(5) lists all keys".to_owned(),
+    }
+}
+
+/// All kinds of sections; the keys of `[defaults]` are those of devices.
+const KINDS: [SectionKind; 5] = [
+    SectionKind::Device,
+    SectionKind::RamDisk,
+    SectionKind::Benchmark,
+    SectionKind::Vm,
+    SectionKind::Maintenance,
+];
+
+fn has(kind: SectionKind, name: &str) -> bool {
+    kind.key(name).is_some() || (kind == SectionKind::Maintenance && POLICIES.contains(&name))
+}
+
+/// The headers of the sections to which a key belongs.
+fn homes(name: &str) -> Option<String> {
+    let homes: Vec<&str> =
+        KINDS.into_iter().filter(|kind| has(*kind, name)).map(SectionKind::header).collect();
+    (!homes.is_empty()).then(|| homes.join(" or "))
+}
+
+/// Keys of the policies in `[maintenance]` that end with this name.
+fn of_policies(name: &str) -> impl Iterator<Item = &'static str> {
+    let keys = SectionKind::Maintenance.keys().iter().map(|key| key.name);
+    keys.filter(move |key| key.rsplit_once('.').is_some_and(|(_, last)| last == name))
+}
+
+/// Where to put keys that stand outside of a section: below one header, if a section can have them all.
+pub(super) fn sections_for(names: &[&str]) -> String {
+    let header = |kind: SectionKind| if kind == SectionKind::Device { "[zram0]" } else { kind.header() };
+    let it = if names.len() == 1 { "it" } else { "them" };
+    if let Some(kind) = KINDS.into_iter().find(|kind| names.iter().all(|name| has(*kind, name))) {
+        let such_as =
+            if matches!(kind, SectionKind::Device | SectionKind::RamDisk) { "a header such as " } else { "" };
+        return format!("put {it} below {such_as}{}", header(kind));
+    }
+    let is_upper = |name: &&str| name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');
+    if names.iter().all(is_upper) {
+        return "`zramdctl import zram-tools FILE` translates a file of zram-tools".to_owned();
+    }
+    let mut places: Vec<(SectionKind, Vec<&str>)> = Vec::new();
+    for name in names {
+        let has_it =
+            |kind: &SectionKind| has(*kind, name) || foreign_spelling(name).any(|meant| has(*kind, meant));
+        let Some(kind) = KINDS.into_iter().find(has_it) else { continue };
+        match places.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, names)) => names.push(name),
+            None => places.push((kind, vec![name])),
+        }
+    }
+    let places: Vec<String> =
+        places.iter().map(|(kind, names)| format!("{} below {}", listed(names), header(*kind))).collect();
+    if places.is_empty() {
+        let headers = SectionKind::ALL.map(SectionKind::header).join(", ");
+        return format!("put {it} below one of the headers {headers}");
+    }
+    format!("put {}", places.join(", "))
+}
+
+/// `` `a`, `b` and `c` ``
+pub(super) fn listed(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Names in zramd for a key of zram-generator, zram-tools, fstab, systemd units, or another kind of section.
+fn foreign_spelling(key: &str) -> impl Iterator<Item = &'static str> {
+    const SPELLINGS: [(&[&str], &str); 12] = [
+        (&["mem-limit", "mem_limit"], "zram-resident-limit"),
+        (&["where", "mountpoint", "mount_point", "path"], "mount-point"),
+        (&["type", "fstype", "fs_type"], "fs-type"),
+        (&["comp-algorithm", "comp_algorithm"], "compression-algorithm"),
+        (&["recomp_algorithm"], "recompression-algorithm"),
+        (&["backing-dev", "backing_dev"], "writeback-device"),
+        (&["user"], "owner"),
+        (&["disksize", "disk-size", "size"], "zram-size"),
+        (&["disksize", "disk-size", "zram-size"], "size"),
+        (&["persistence"], "persist"),
+        (&["interval", "save-every"], "save-interval"),
+        (&["nr-inodes", "nr_inodes"], "inodes"),
+    ];
+    let lower = key.to_ascii_lowercase();
+    SPELLINGS
+        .into_iter()
+        .filter(move |(written, _)| written.contains(&lower.as_str()))
+        .map(|(_, meant)| meant)
+}

@@ -1,0 +1,173 @@
+//! Mistakes of TOML syntax in our own words, from the text of the line.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::assemble::meant_section;
+use super::hint::correction;
+use super::key::Key;
+use super::problem::Origin;
+use super::schema::SectionKind;
+use crate::text::nearest;
+
+/// What is wrong with a line.
+pub(super) struct Mistake<'a> {
+    /// The part of the line.
+    pub part: &'a str,
+    /// Description.
+    pub message: String,
+    /// What to write.
+    pub hint: String,
+    /// Whether it is text without quotation marks, as in the files of zram-generator.
+    pub is_bare: bool,
+}
+
+impl<'a> Mistake<'a> {
+    fn new(part: &'a str, message: impl Into<String>, hint: impl Into<String>) -> Mistake<'a> {
+        Mistake { part, message: message.into(), hint: hint.into(), is_bare: false }
+    }
+
+    /// Its position.
+    pub fn origin(&self, file: &Path, text: &str, section: &str) -> Origin {
+        let start = self.part.as_ptr() as usize - text.as_ptr() as usize;
+        Origin::at(file, text, start..start + self.part.len(), section)
+    }
+}
+
+/// The mistake of a line that the parser refuses; `None` if it is none of the usual ones. `above` are the lines above it.
+pub(super) fn mistake<'a>(section: &str, line: &'a str, above: &str) -> Option<Mistake<'a>> {
+    let line = line.trim();
+    let first = line.chars().next()?;
+    if let Some(comment) = comment(line) {
+        return Some(comment);
+    }
+    if DeTable::parse(line).is_ok() {
+        return repeated(line, above);
+    }
+    match first {
+        '[' => header(line),
+        '{' => Some(Mistake::new(
+            line,
+            "this is neither a header nor an assignment",
+            "write a header such as [zram0], and below it assignments such as zram-size = \"ram / 2\"",
+        )),
+        _ => assignment(section, "", line),
+    }
+}
+
+/// A comment as in files of other programs.
+fn comment(line: &str) -> Option<Mistake<'_>> {
+    let text = line.strip_prefix(';').or_else(|| line.strip_prefix("//"))?;
+    Some(Mistake::new(line, "a comment begins with #", format!("write # {}", text.trim())))
+}
+
+/// A line that is correct by itself.
+fn repeated<'a>(line: &'a str, above: &str) -> Option<Mistake<'a>> {
+    let part = line.split(['=', '#']).next()?.trim();
+    // `recompress = true` above [maintenance.recompress] is such a table, too.
+    let table = part.strip_prefix('[').and_then(|header| Some(header.strip_suffix(']')?.rsplit_once('.')?.1));
+    let lines: Vec<&str> =
+        above.lines().map(|line| line.split(['=', '#']).next().unwrap_or_default().trim()).collect();
+    let number = lines.iter().rposition(|other| *other == part || Some(*other) == table)?;
+    let place = format!("line {}", number + 1);
+    let (message, hint) = if lines[number] == part && part.starts_with('[') {
+        (format!("{part} is repeated"), format!("move its keys below the {part} in {place}"))
+    } else {
+        (format!("`{}` is assigned twice", lines[number]), format!("keep one of them, here or in {place}"))
+    };
+    Some(Mistake::new(part, message, hint))
+}
+
+fn header(line: &str) -> Option<Mistake<'_>> {
+    let Some((name, behind)) = line.split_once(']') else {
+        let name = line.trim_start_matches('[').split([' ', '#', '=']).next()?;
+        let hint = format!("write [{name}]");
+        let hint = if SectionKind::of(name).is_some() { hint } else { meant_section(name) };
+        return Some(Mistake::new(line, "the header has no closing ]", hint));
+    };
+    let behind = behind.trim_start_matches(']').trim();
+    if let Some(comment) = comment(behind) {
+        return Some(comment);
+    }
+    if !behind.is_empty() && !behind.starts_with('#') {
+        let message = format!("`{behind}` is in the line of the header");
+        return Some(Mistake::new(behind, message, "write it into the next line"));
+    }
+    let name = name.trim_start_matches('[');
+    Some(Mistake::new(line, format!("[{name}] cannot be the header of a section"), meant_section(name)))
+}
+
+/// A key of the section, or of any section, if the section is unknown.
+fn key(section: &str, name: &str) -> Option<(SectionKind, &'static Key)> {
+    let find = |kind: SectionKind| {
+        kind.key(name).or_else(|| kind.key(&format!("{name}.enabled"))).map(|key| (kind, key))
+    };
+    match SectionKind::of(section) {
+        Some(kind) => find(kind),
+        None => SectionKind::ALL.into_iter().rev().find_map(find),
+    }
+}
+
+/// `key = value`, or what was meant as such.
+fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<'a>> {
+    let separator = text.find(['=', ':']).unwrap_or(text.len());
+    let (name, value) = (text[..separator].trim(), text[separator..].trim());
+    let known = key(section, &format!("{policy}{name}"));
+    let example = || {
+        known.map_or("text needs quotation marks".to_owned(), |(_, key)| {
+            format!("write for example {name} = {}", key.example)
+        })
+    };
+    let mended = |text: &str| known.and_then(|(kind, key)| correction(kind, key, name, text));
+    if name.is_empty() {
+        return None;
+    }
+    let is_bare_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '"' | '\'');
+    if !name.chars().all(is_bare_key) {
+        let words = name.split_whitespace().collect::<Vec<_>>().join("-");
+        let names =
+            SectionKind::of(section).into_iter().flat_map(|kind| kind.keys().iter().map(|key| key.name));
+        let meant = nearest(&words, names)?;
+        return Some(Mistake::new(name, format!("`{name}` is no key"), format!("did you mean `{meant}`?")));
+    }
+    let Some(value) = value.strip_prefix('=') else {
+        let written = value.strip_prefix(':');
+        if written.is_none() && known.is_none() {
+            return None;
+        }
+        let hint = written.and_then(mended).unwrap_or_else(example);
+        let message = if written.is_some() { "followed by a colon instead of =" } else { "without a value" };
+        return Some(Mistake::new(name, format!("`{name}` is {message}"), hint));
+    };
+    let value = value.trim_start();
+    let before_comment = value.split('#').next()?.trim();
+    match value.chars().next() {
+        None | Some('#') => Some(Mistake::new(name, format!("`{name}` is without a value"), example())),
+        Some(quote @ ('"' | '\'')) if !value[1..].starts_with(quote) => {
+            let Some((inner, behind)) = value[1..].split_once(quote) else {
+                let hint = mended(&value[1..]).unwrap_or_else(example);
+                return Some(Mistake::new(value, format!("the closing {quote} is missing"), hint));
+            };
+            let behind = behind.trim();
+            if let Some(comment) = comment(behind) {
+                return Some(comment);
+            }
+            let hint = mended(before_comment).or_else(|| mended(inner))?;
+            (!behind.is_empty())
+                .then(|| Mistake::new(behind, format!("`{behind}` is behind the value"), hint))
+        }
+        Some('"' | '\'') => None,
+        Some('[') if !before_comment.ends_with(']') => None,
+        Some('{') => {
+            let inner = before_comment.strip_prefix('{')?.strip_suffix('}')?;
+            let mut pairs = inner.split(',').map(str::trim).filter(|pair| DeTable::parse(pair).is_err());
+            assignment(section, &format!("{policy}{name}."), pairs.next()?)
+        }
+        Some(_) => {
+            let message = format!("`{before_comment}` is neither a number nor text in quotation marks");
+            let hint = mended(value).unwrap_or_else(example);
+            Some(Mistake { is_bare: true, ..Mistake::new(before_comment, message, hint) })
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Common mistakes: the hint says what to write, and that is not the next mistake.
+
+use crate::config::{context, keys, load};
+use crate::support::{golden, mistake};
+use logic::config::problem::Severity;
+
+/// A text with one mistake, and its hint.
+type Case = (&'static str, &'static str);
+
+/// Each is one problem with this hint.
+fn check(name: &str, cases: &[Case]) {
+    let mut told = String::new();
+    for (text, hint) in cases {
+        let loaded = load(&[text]);
+        assert_eq!(loaded.problems.len(), 1, "{text}: {:#?}", loaded.problems);
+        assert_eq!(loaded.problems[0].hint.as_deref(), Some(*hint), "{text}");
+        told += &mistake(text, &loaded.problems);
+    }
+    golden(&format!("tests/golden/diagnostics/{name}.txt"), &told);
+}
+
+#[test]
+fn values_are_corrected() {
+    check(
+        "corrected",
+        &[
+            ("[zram0]\nzram-size = 1 GiB", "write zram-size = \"1GiB\""),
+            ("[zram0]\nzram-size = 50 %", "write zram-size = \"50%\""),
+            ("[zram0]\nzram-size = 1,5 GB", "write zram-size = \"1.5GiB\""),
+            ("[zram0]\nzram-size = ram / 2; comment", "write zram-size = \"ram / 2\""),
+            ("[zram0]\nzram-size = ram / 2 # comment", "write zram-size = \"ram / 2\""),
+            ("[zram0]\nzram-size = min(ram / 2; 4 GiB)", "write zram-size = \"min(ram / 2; 4GiB)\""),
+            ("[zram0]\nzram-size = “ram / 2”", "write zram-size = \"ram / 2\""),
+            ("[zram0]\nzram-size = \"ram\" / 2", "write zram-size = \"ram / 2\""),
+            ("[zram0]\nzram-size = half", "write for example zram-size = \"min(ram / 2, 4GiB)\""),
+            ("[zram0]\nzram-size = -1", "write for example zram-size = \"min(ram / 2, 4GiB)\""),
+            ("[zram0]\nmax-zram-size = none", "write max-zram-size = \"none\""),
+            ("[zram0]\nenabled = Yes", "write enabled = true"),
+            ("[zram1]\nmount-point = /a\noptions = \"noatime,nodev\"", "write mount-point = \"/a\""),
+            ("[zram1]\nmount-point = \"/a\"\noptions = noatime nodev", "write options = \"noatime,nodev\""),
+            (
+                "[zram1]\nmount-point = \"/a\"\noptions = \"discard,noatime nodev\"",
+                "write options = \"discard,noatime,nodev\"",
+            ),
+            (
+                "[zram1]\nmount-point = \"/a\"\noptions = [noatime, nodev]",
+                "write options = \"noatime,nodev\"",
+            ),
+            (
+                "[zram0]\ncompression-algorithm = zstd, lz4",
+                "write compression-algorithm = [\"zstd\", \"lz4\"]",
+            ),
+            (
+                "[zram0]\ncompression-algorithm = \"zstd, lz4\"",
+                "write compression-algorithm = [\"zstd\", \"lz4\"]",
+            ),
+            (
+                "[zram0]\ncompression-algorithm = [zstd, lz4]",
+                "write compression-algorithm = [\"zstd\", \"lz4\"]",
+            ),
+            (
+                "[zram0]\ncompression-algorithm = zstd(level=3), lz4, auto",
+                "write compression-algorithm = [\"zstd(level=3)\", \"lz4\", \"auto\"]",
+            ),
+            (
+                "[zram0]\ncompression-algorithm = zstd lz4 (type=huge)",
+                "write compression-algorithm = \"zstd\", recompression-algorithm = \"lz4\", and in [maintenance] recompress = true",
+            ),
+            (
+                "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\ncompression-algorithm = \"zstd lz4 (type=huge)\"",
+                "write compression-algorithm = \"zstd\"",
+            ),
+            (
+                "[zram0]\nrecompression-algorithm = \"zstd (type=huge)\"",
+                "write recompression-algorithm = \"zstd\"",
+            ),
+            ("[zram0]\ncompression-algorithm = \"zstd(levl=3)\"", "did you mean `level`?"),
+            ("[zram0]\n[maintenance]\nrecompress = \"yes\"", "write recompress = true"),
+            ("[zram0]\n[maintenance]\nrecompress.enabled = \"yes\"", "write recompress.enabled = true"),
+            ("[zram0]\n[maintenance.recompress]\nenabled = \"yes\"", "write enabled = true"),
+            (
+                "[zram0]\n[maintenance]\nrecompress = { threshold = 64, enabled = yes }",
+                "write enabled = true",
+            ),
+            ("[zram1]\nmount-point = \"mnt/x\"", "begin it with a slash: \"/mnt/x\""),
+            ("[zram1]\nmount-point = \"~/x\"", "write the whole path, from / on"),
+            ("[zram1]\nmount-point = \"$HOME/x\"", "write the whole path, from / on"),
+            ("[zram1]\nmount-point = \"\"", "write the whole path, from / on"),
+            ("[zram1]\nmount-point = \"a/../b\"", "write the whole path, from / on"),
+            ("[zram1]\nmount-point = ~/x", "write for example mount-point = \"/var/cache/build\""),
+            (
+                "[zram1]\nmount-point = \"/a\"\nfs-type = \"tmpfs\"",
+                "write a section [ramdisk.NAME] with mount-point and size instead",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn sections_of_keys_are_named() {
+    let vm = "it belongs in [vm], with tune = true";
+    check(
+        "sections",
+        &[
+            ("zram-size = 5", "put it below a header such as [zram0]"),
+            ("swappiness = 5", "put it below [vm]"),
+            ("tune = true\nswappiness = 5", "put them below [vm]"),
+            (
+                "size = 5\npersist = \"snapshot\"\nmount-point = \"/a\"",
+                "put them below a header such as [ramdisk.NAME]",
+            ),
+            (
+                "zram-size = 5\nswappiness = 5\nrecompress = true",
+                "put `zram-size` below [zram0], `swappiness` below [vm], `recompress` below [maintenance]",
+            ),
+            (
+                "zram-size = ram / 2",
+                "put it below a header such as [zram0]; write zram-size = \"ram / 2\"; the whole file is ignored until this is fixed",
+            ),
+            (
+                "ALGO = \"zstd\"\nPERCENT = 50",
+                "`zramdctl import zram-tools FILE` translates a file of zram-tools",
+            ),
+            ("[ramdisk]\nmount-point = \"/a\"\nsize = 5", "give the disk a name: [ramdisk.NAME]"),
+            ("zram0 = 5", "write [zram0], and its keys below it"),
+            ("[vm]\nzram-size = 5", "it belongs in [zramN]"),
+            ("[maintenance]\nzram-size = 5", "it belongs in [zramN]"),
+            ("[benchmark]\nzram-size = 5", "it belongs in [zramN]"),
+            ("[ramdisk.a]\nmount-point = \"/a\"\nzram-size = 5", "did you mean `size`?"),
+            ("[zram0]\nsize = 5", "did you mean `zram-size`?"),
+            ("[zram0]\npercent = 50", "write a size with a percent sign, such as \"50%\""),
+            ("[zram0]\nswappiness = 5", vm),
+            ("[zram0]\nvm.swappiness = 5", vm),
+            ("[zram0]\ntune = true", "it belongs in [vm]"),
+            ("[zram0]\nswappines = 5", "did you mean `swappiness`? it belongs in [vm]"),
+            ("[zram0]\nalgo = \"zstd\"", "did you mean `compression-algorithm`?"),
+            ("[zram0]\nrecompress = true", "it belongs in [maintenance]"),
+            ("[zram0]\nwriteback = true", "it belongs in [maintenance]"),
+            (
+                "[zram0]\nidle-age = 5",
+                "it belongs in [maintenance], as `recompress.idle-age` or `writeback.idle-age`",
+            ),
+            ("[zram0]\nfoo = 5", "zramd.toml(5) lists all keys"),
+            ("[maintenance]\nidle-age = 5", "did you mean `recompress.idle-age` or `writeback.idle-age`?"),
+            (
+                "[zram0]\nwriteback-device = \"/a\"\n[maintenance]\nwriteback = { idle = \"1d\" }",
+                "did you mean `writeback.idle-age`?",
+            ),
+            ("[vm]\ntune = true\nvm.swappiness = 5", "write swappiness"),
+            ("[vm]\ntune = true\nvm.watermark_scale_factor = 5", "write watermark-scale-factor"),
+            ("[defaults]\nmount-point = \"/a\"", "it belongs in [zramN] or [ramdisk.NAME]"),
+        ],
+    );
+}
+
+#[test]
+fn mistakes_of_syntax_are_in_our_own_words() {
+    const FILE: &str = "; the whole file is ignored until this is fixed";
+    let whole = |hint: &str| -> &'static str { Box::leak(format!("{hint}{FILE}").into_boxed_str()) };
+    let both = "write zram-size = \"ram / 2\"; `zramdctl import zram-generator 0.toml` translates a file of zram-generator";
+    check(
+        "lines",
+        &[
+            ("[zram0]\nzram-size: \"ram / 2\"", "write zram-size = \"ram / 2\""),
+            ("[zram0]\nzram-size = \"ram / 2", "write zram-size = \"ram / 2\""),
+            ("[zram0]\nzram-size = 'ram / 2", "write zram-size = \"ram / 2\""),
+            ("[zram0]\nzram-size = \"1 GiB\" ; comment", "write # comment"),
+            ("[zram0]\nzram-size", "write for example zram-size = \"min(ram / 2, 4GiB)\""),
+            ("[zram0]\nzram-size = # comment", "write for example zram-size = \"min(ram / 2, 4GiB)\""),
+            ("[zram0]\nzram size = 5", "did you mean `zram-size`?"),
+            ("[zram0]\nswap-priority = 5\nswap-priority = 6", "keep one of them, here or in line 2"),
+            (
+                "[maintenance]\nrecompress = true\n[maintenance.recompress]",
+                whole("keep one of them, here or in line 2"),
+            ),
+            ("[zram0]\n[zram1]\n[zram0]\nzram-size = 5", whole("move its keys below the [zram0] in line 1")),
+            ("[zram0\nzram-size = 5", whole("write [zram0]")),
+            ("[zram0] zram-size = 5", whole("write it into the next line")),
+            ("[zram0] ; swap", whole("write # swap")),
+            ("[zram+1]", whole("write [zram1]")),
+            ("[ramdisk.]", whole("write [ramdisk.NAME]")),
+            ("; comment\n[zram0]", whole("write # comment")),
+            (
+                "{\"zram0\": {}}",
+                whole(
+                    "write a header such as [zram0], and below it assignments such as zram-size = \"ram / 2\"",
+                ),
+            ),
+            ("[zram0]\nhost-memory-limit = none", "write host-memory-limit = \"none\""),
+            ("[zram0]\nzram-size = min(ram / 2, 4096)", "write zram-size = \"min(ram / 2, 4096)\""),
+        ],
+    );
+    let pasted = load(&["[zram0]\nzram-size = ram / 2\ncompression-algorithm = zstd\n"]);
+    let hints: Vec<_> = pasted.problems.iter().filter_map(|problem| problem.hint.as_deref()).collect();
+    assert_eq!(hints, [both, "write compression-algorithm = \"zstd\""]);
+}
+
+/// Text, and what is not TOML, for every key.
+const WRITTEN: [&str; 24] = [
+    "1 GiB",
+    "50 %",
+    "1,5GB",
+    "ram / 2; x",
+    "“ram / 2”",
+    "half",
+    "none",
+    "-1",
+    "180",
+    "755",
+    "yes",
+    "True",
+    "a b",
+    "a, b",
+    "[a, b]",
+    "zstd lz4",
+    "zstd, lz4",
+    "zstd lz4 (type=huge)",
+    "zstd(levl=3)",
+    "~/x",
+    "x/y",
+    "Ext4",
+    "tmpfs",
+    "/bin/x y",
+];
+
+/// If a hint has a value, the parser of the key accepts it.
+#[test]
+fn no_hint_is_the_next_mistake() {
+    let mut followed = 0;
+    for (kind, key) in keys() {
+        let before = context(kind, key.name);
+        let line = u32::try_from(before.lines().count()).unwrap() + 1;
+        for written in WRITTEN.iter().flat_map(|text| [(*text).to_owned(), format!("\"{text}\"")]) {
+            let text = format!("{before}{} = {written}\n", key.name);
+            for problem in load(&[&text]).problems.iter().filter(|problem| problem.origin.line == line) {
+                let Some(hint) = &problem.hint else { continue };
+                let meant = hint.strip_prefix("write for example ").or(hint.strip_prefix("write "));
+                let Some(meant) = meant.filter(|meant| meant.starts_with(key.name)) else { continue };
+                let two = meant.replace(", recompression-algorithm", "\nrecompression-algorithm");
+                let two = two.replace(", and in [maintenance] ", "\n[maintenance]\n");
+                let problems = load(&[&format!("{before}{two}\n")]).problems;
+                let next = problems.iter().find(|problem| problem.severity == Severity::Error);
+                assert_eq!(next, None, "{text}: {hint}");
+                followed += 1;
+            }
+        }
+    }
+    assert!(followed > 500, "{followed}");
+}
