@@ -1,6 +1,7 @@
 //! Turns merged sections into [`Settings`]: validated and typed, with all problems of all sections.
 
 use super::device::device;
+use super::hint::meant_section;
 use super::keys::benchmark as benchmark_keys;
 use super::maintain;
 use super::merge::Merged;
@@ -10,7 +11,6 @@ use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{BenchmarkSettings, Settings};
 use super::vm;
-use crate::text::nearest;
 
 /// Builds the settings.
 pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
@@ -62,23 +62,4 @@ fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
 
 fn unknown_section(name: &str, origin: &Origin) -> Problem {
     Problem::error(origin.clone(), format!("unknown section [{name}]")).hint(meant_section(name))
-}
-
-/// The section that was probably meant.
-pub(super) fn meant_section(name: &str) -> String {
-    let lower = name.trim().to_ascii_lowercase();
-    if let Some(rest) = lower.strip_prefix("zram") {
-        let digits = rest.trim_start_matches(['+', '0', ' ', '-', '_']);
-        return match digits.parse::<u32>() {
-            Ok(number) => format!("write [zram{number}]"),
-            Err(_) if rest.chars().all(|c| "+0 -_".contains(c)) => "write [zram0]".to_owned(),
-            Err(_) => "device sections are named [zram0], [zram1] and so on".to_owned(),
-        };
-    }
-    let names = SectionKind::ALL.map(|kind| kind.header().trim_matches(['[', ']']).trim_end_matches(".NAME"));
-    match nearest(&lower, names.into_iter()) {
-        Some("ramdisk") => "write [ramdisk.NAME]".to_owned(),
-        Some(meant) => format!("write [{meant}]"),
-        None => format!("sections are {}", SectionKind::ALL.map(SectionKind::header).join(", ")),
-    }
 }

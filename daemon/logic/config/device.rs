@@ -1,6 +1,6 @@
 //! Parses `[zramN]` into [`DeviceSettings`].
 
-use super::hint::correction;
+use super::hint::{correction, wrong_fs_type};
 use super::key::{Key, SECONDARY_ALGORITHMS, Type};
 use super::keys::device as keys;
 use super::problem::{Origin, Problem};
@@ -185,18 +185,6 @@ fn checked_fs_type(
         return None;
     }
     Some(name.to_owned())
-}
-
-/// Why a text is not the type of a file system on a device, and what to write.
-pub(super) fn wrong_fs_type(name: &str) -> Option<(String, String)> {
-    let lower = name.to_ascii_lowercase();
-    if lower == "tmpfs" || lower == "ramfs" {
-        let hint = "write a section [ramdisk.NAME] with mount-point and size instead";
-        return Some((format!("{lower} is in memory, not on a device"), hint.to_owned()));
-    }
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    (name.is_empty() || !name.chars().all(is_plain))
-        .then(|| (format!("`{name}` is no file system type"), format!("did you mean \"{lower}\"?")))
 }
 
 pub(super) fn mount_settings(

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::hint;
 use super::problem::{Origin, Problem};
-use super::schema::SectionKind;
+use super::schema::{POLICIES, SectionKind};
 use super::syntax;
 use super::value::Value;
 use crate::text::worded;
@@ -69,12 +69,9 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
 }
 
 /// Adds a further hint, as shown to people.
-fn add_hint(problem: &mut Problem, hint: String) {
-    problem.hint = Some(problem.hint.take().map_or(hint.clone(), |known| format!("{known}; {hint}")));
+fn add_hint(problem: &mut Problem, hint: &str) {
+    problem.hint = Some(problem.hint.take().map_or(hint.to_owned(), |known| format!("{known}; {hint}")));
 }
-
-/// Tables within `[maintenance]`.
-pub(super) const POLICIES: [&str; 3] = ["recompress", "writeback", "pressure"];
 
 impl Reader<'_> {
     fn origin(&self, span: Range<usize>, key: impl Into<String>) -> Origin {
@@ -116,7 +113,7 @@ impl Reader<'_> {
                 None => {
                     whole_file = true;
                     misread = self.below_header(span.start);
-                    add_hint(&mut problem, worded("the whole file is ignored until this is fixed"));
+                    add_hint(&mut problem, &worded("the whole file is ignored until this is fixed"));
                 }
             }
             let number = problem.origin.line;
@@ -126,7 +123,7 @@ impl Reader<'_> {
             bare.extend(is_bare.then_some(number));
             match (self.problem_in(number), problem.hint) {
                 // A key outside of a section.
-                (Some(known), Some(hint)) => add_hint(known, hint),
+                (Some(known), Some(hint)) => add_hint(known, &hint),
                 (_, hint) => self.problems.push(Problem { hint, ..problem }),
             }
         }
@@ -138,7 +135,7 @@ impl Reader<'_> {
             && !self.text.contains('"')
             && let Some(problem) = self.problem_in(first)
         {
-            add_hint(problem, worded(import));
+            add_hint(problem, &worded(import));
         }
         whole_file
     }
@@ -216,7 +213,7 @@ impl Reader<'_> {
                     let read = self.section(&section, name.span(), keys);
                     fragment.sections.insert(section, read);
                 }
-                DeValue::Array(_) if self.text[..name.span().start].ends_with("[[") => {
+                DeValue::Array(_) if self.text[..name.span().start].trim_end().ends_with("[[") => {
                     let origin = self.origin(name.span(), section.clone());
                     let message = format!("`{section}` stands outside of a section");
                     let problem = Problem::error(origin, message);

@@ -1,18 +1,16 @@
 //! What was probably meant: by a value that is not accepted, an unknown key, a key outside of a section.
 
-use super::device::wrong_fs_type;
-use super::fragment::{Assignment, POLICIES, Section};
 use super::key::{Key, Type};
 use super::keys::device as keys;
-use super::problem::{Origin, Problem};
-use super::schema::SectionKind;
-use super::section::{with_commas, wrong_path};
+use super::problem::Origin;
+use super::schema::{POLICIES, SectionKind};
 use super::value::Value;
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 use crate::import::algorithms as pasted;
 use crate::overlay::quoted;
 use crate::text::nearest;
+use crate::unit::escape_path;
 
 /// `write NAME = VALUE` with a value that was probably meant and that the parser of the key accepts. `written` is a text that it does
 /// not accept, or what the line has instead of a value.
@@ -105,37 +103,8 @@ fn algorithms(kind: SectionKind, key: &Key, text: &str) -> Option<String> {
     Some(quoted(&primary) + &more.unwrap_or_default())
 }
 
-/// Unknown keys of a section, with the probable correction.
-pub(super) fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
-    let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
-    let problem = |(key, assignment): (&String, &Assignment)| {
-        // `vm.swappiness = 180` is a table `vm`.
-        let written = written_name(assignment).filter(|_| matches!(assignment.value, Value::Other(_)));
-        let name = written.unwrap_or_else(|| key.clone());
-        let inner =
-            name.rsplit_once('.').filter(|_| !key.contains('.')).map(|(_, inner)| inner.replace('_', "-"));
-        let hint = match inner.as_deref().and_then(|inner| kind.key(inner)) {
-            Some(known) => format!("write {}", known.name),
-            None => meant_key(inner.as_deref().unwrap_or(&name), kind),
-        };
-        Problem::warning(assignment.key_origin.clone(), format!("unknown key `{name}`")).hint(hint)
-    };
-    unknown.map(problem).collect()
-}
-
-/// The name of a key as its line has it, with the tables before it: `recompress`, or `recompress.enabled`.
-pub(super) fn written_name(assignment: &Assignment) -> Option<String> {
-    let at = &assignment.key_origin;
-    let behind = at.source_line.char_indices().nth(at.column.checked_sub(1)? as usize)?.0;
-    let (name, _) = at.source_line[behind..].split_once('=')?;
-    let before = at.source_line[..behind].rsplit(['{', ',']).next()?;
-    let whole = [before, name].concat();
-    let whole = whole.trim();
-    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
-    (!whole.is_empty() && whole.chars().all(is_plain)).then(|| whole.to_owned())
-}
-
-fn meant_key(name: &str, kind: SectionKind) -> String {
+/// What was probably meant by a key that the section does not have.
+pub(super) fn meant_key(name: &str, kind: SectionKind) -> String {
     let (policy, last) = name.rsplit_once('.').map_or(("", name), |(policy, last)| (policy, last));
     let near = |kind: SectionKind| {
         let names = kind.keys().iter().filter_map(|key| match policy {
@@ -266,4 +235,88 @@ fn foreign_spelling(key: &str) -> impl Iterator<Item = &'static str> {
         .into_iter()
         .filter(move |(written, _)| written.contains(&lower.as_str()))
         .map(|(_, meant)| meant)
+}
+
+/// The section that was probably meant.
+pub(super) fn meant_section(name: &str) -> String {
+    let lower = name.trim().to_ascii_lowercase();
+    if let Some(rest) = lower.strip_prefix("zram") {
+        let digits = rest.trim_start_matches(['+', '0', ' ', '-', '_']);
+        return match digits.parse::<u32>() {
+            Ok(number) => format!("write [zram{number}]"),
+            Err(_) if rest.chars().all(|c| "+0 -_".contains(c)) => "write [zram0]".to_owned(),
+            Err(_) => "device sections are named [zram0], [zram1] and so on".to_owned(),
+        };
+    }
+    let names = SectionKind::ALL.map(|kind| kind.header().trim_matches(['[', ']']).trim_end_matches(".NAME"));
+    match nearest(&lower, names.into_iter()) {
+        Some("ramdisk") => "write [ramdisk.NAME]".to_owned(),
+        Some(meant) => format!("write [{meant}]"),
+        None => format!("sections are {}", SectionKind::ALL.map(SectionKind::header).join(", ")),
+    }
+}
+
+/// The parts of a path that mean something.
+fn parts(path: &str) -> Vec<&str> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
+}
+
+pub(super) fn normalised(path: &str) -> String {
+    format!("/{}", parts(path).join("/"))
+}
+
+/// Why a text is not a path, and what to write.
+pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
+    if !text.starts_with('/') {
+        let slash = format!("/{text}");
+        let is_meant =
+            text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && wrong_path(&slash).is_none();
+        let hint = if is_meant {
+            format!("begin it with a slash: {}", quoted(&slash))
+        } else {
+            "write the whole path, from / on".to_owned()
+        };
+        return Some((format!("`{text}` is not an absolute path"), hint));
+    }
+    if parts(text).contains(&"..") {
+        return Some((format!("`{text}` contains `..`"), "write the path without it".to_owned()));
+    }
+    let path = normalised(text);
+    let too_long = escape_path(&path).len() > LONGEST_UNIT;
+    let why = unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"))?;
+    Some((format!("the path {why}"), "use another one".to_owned()))
+}
+
+/// The longest escaped path for which the file name `*.device.d` is not too long.
+const LONGEST_UNIT: usize = 255 - ".device.d".len();
+
+/// Why this text cannot be at the end of a line of a unit file: it cannot be escaped (systemd.syntax(7)).
+pub(super) fn unfit_for_unit(text: &str) -> Option<&'static str> {
+    if text.contains(char::is_control) {
+        Some("has a control character in it")
+    } else if text.ends_with('\\') {
+        Some("ends with a backslash")
+    } else if text.ends_with(' ') {
+        Some("ends with a blank")
+    } else {
+        None
+    }
+}
+
+/// Why a text is not the type of a file system on a device, and what to write.
+pub(super) fn wrong_fs_type(name: &str) -> Option<(String, String)> {
+    let lower = name.to_ascii_lowercase();
+    if lower == "tmpfs" || lower == "ramfs" {
+        let hint = "write a section [ramdisk.NAME] with mount-point and size instead";
+        return Some((format!("{lower} is in memory, not on a device"), hint.to_owned()));
+    }
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    (name.is_empty() || !name.chars().all(is_plain))
+        .then(|| (format!("`{name}` is no file system type"), format!("did you mean \"{lower}\"?")))
+}
+
+/// Several options that are separated by blanks, with commas instead; `None` for a single one, whose value may have blanks.
+pub(crate) fn with_commas(option: &str) -> Option<String> {
+    let name = option.split('=').next()?.trim();
+    name.contains(' ').then(|| option.split_whitespace().collect::<Vec<_>>().join(","))
 }

@@ -77,7 +77,7 @@ pub mod device {
         Type::Secondary,
         Unset("none"),
         "[\"zstd(level=3)\"]",
-        "Secondary algorithms with priorities 1, 2 and 3. Skipped with a warning if the kernel cannot recompress.",
+        "Secondary algorithms with priorities 1, 2 and 3, for recompress in [maintenance]. Skipped with a warning if the kernel cannot recompress.",
     );
     pub const WRITEBACK_DEVICE: Key = key(
         "writeback-device",

@@ -6,6 +6,9 @@ use super::key::Key;
 use super::keys;
 use crate::proc::zram_number;
 
+/// Tables within `[maintenance]`.
+pub(super) const POLICIES: [&str; 3] = ["recompress", "writeback", "pressure"];
+
 /// Kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SectionKind {

@@ -6,7 +6,8 @@ use serde::de::value::StringDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use super::fragment::{Assignment, Section};
-use super::hint::{options as with_all_commas, unknown_keys, written_name};
+pub(crate) use super::hint::with_commas;
+use super::hint::{meant_key, normalised, options as with_all_commas, unfit_for_unit, wrong_path};
 use super::key::{Key, Type};
 use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
@@ -14,7 +15,6 @@ use super::settings::{Principal, SizeExpr};
 use super::value::Value;
 use crate::expr::Expr;
 use crate::overlay::quoted;
-use crate::unit::escape_path;
 
 /// Reads one section, with defaults for keys that it lacks.
 pub struct SectionReader<'a> {
@@ -231,53 +231,6 @@ fn wrong_value(key: &Key, assignment: &Assignment) -> Problem {
     })
 }
 
-/// The parts of a path that mean something.
-fn parts(path: &str) -> Vec<&str> {
-    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
-}
-
-fn normalised(path: &str) -> String {
-    format!("/{}", parts(path).join("/"))
-}
-
-/// Why a text is not a path, and what to write.
-pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
-    if !text.starts_with('/') {
-        let slash = format!("/{text}");
-        let is_meant =
-            text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && wrong_path(&slash).is_none();
-        let hint = if is_meant {
-            format!("begin it with a slash: {}", quoted(&slash))
-        } else {
-            "write the whole path, from / on".to_owned()
-        };
-        return Some((format!("`{text}` is not an absolute path"), hint));
-    }
-    if parts(text).contains(&"..") {
-        return Some((format!("`{text}` contains `..`"), "write the path without it".to_owned()));
-    }
-    let path = normalised(text);
-    let too_long = escape_path(&path).len() > LONGEST_UNIT;
-    let why = unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"))?;
-    Some((format!("the path {why}"), "use another one".to_owned()))
-}
-
-/// The longest escaped path for which the file name `*.device.d` is not too long.
-const LONGEST_UNIT: usize = 255 - ".device.d".len();
-
-/// Why this text cannot be at the end of a line of a unit file: it cannot be escaped (systemd.syntax(7)).
-fn unfit_for_unit(text: &str) -> Option<&'static str> {
-    if text.contains(char::is_control) {
-        Some("has a control character in it")
-    } else if text.ends_with('\\') {
-        Some("ends with a backslash")
-    } else if text.ends_with(' ') {
-        Some("ends with a blank")
-    } else {
-        None
-    }
-}
-
 /// Narrows the position of a quoted text to a part of it, if the text has no escapes.
 pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
     let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
@@ -288,10 +241,34 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
     }
 }
 
-/// Several options that are separated by blanks, with commas instead; `None` for a single one, whose value may have blanks.
-pub(crate) fn with_commas(option: &str) -> Option<String> {
-    let name = option.split('=').next()?.trim();
-    name.contains(' ').then(|| option.split_whitespace().collect::<Vec<_>>().join(","))
+/// Unknown keys of a section, with the probable correction.
+fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
+    let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
+    let problem = |(key, assignment): (&String, &Assignment)| {
+        // `vm.swappiness = 180` is a table `vm`.
+        let written = written_name(assignment).filter(|_| matches!(assignment.value, Value::Other(_)));
+        let name = written.unwrap_or_else(|| key.clone());
+        let inner =
+            name.rsplit_once('.').filter(|_| !key.contains('.')).map(|(_, inner)| inner.replace('_', "-"));
+        let hint = match inner.as_deref().and_then(|inner| kind.key(inner)) {
+            Some(known) => format!("write {}", known.name),
+            None => meant_key(inner.as_deref().unwrap_or(&name), kind),
+        };
+        Problem::warning(assignment.key_origin.clone(), format!("unknown key `{name}`")).hint(hint)
+    };
+    unknown.map(problem).collect()
+}
+
+/// The name of a key as its line has it, with the tables before it: `recompress`, or `recompress.enabled`.
+fn written_name(assignment: &Assignment) -> Option<String> {
+    let at = &assignment.key_origin;
+    let behind = at.source_line.char_indices().nth(at.column.checked_sub(1)? as usize)?.0;
+    let (name, _) = at.source_line[behind..].split_once('=')?;
+    let before = at.source_line[..behind].rsplit(['{', ',']).next()?;
+    let whole = [before, name].concat();
+    let whole = whole.trim();
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    (!whole.is_empty() && whole.chars().all(is_plain)).then(|| whole.to_owned())
 }
 
 #[cfg(test)]

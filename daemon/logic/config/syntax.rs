@@ -4,8 +4,7 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::assemble::meant_section;
-use super::hint::correction;
+use super::hint::{correction, meant_section};
 use super::key::Key;
 use super::problem::Origin;
 use super::schema::SectionKind;

@@ -420,13 +420,15 @@ fn without_device(items: &mut [Item], facts: &Facts) {
 pub(super) fn ineffective(
     settings: &DeviceSettings,
     request: &DeviceRequest,
+    facts: &Facts,
     recompresses: bool,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut warn = |origin: &Origin, message: String, hint: &str| {
         problems.push(problem(Severity::Warning, origin, message, Some(hint.to_owned())));
     };
-    if !request.recompression.is_empty() && !recompresses {
+    let can = facts.specimen().is_none_or(|device| device.attributes.contains(&Attribute::RecompAlgorithm));
+    if !request.recompression.is_empty() && can && !recompresses {
         let message = "no page is recompressed without recompress in [maintenance]";
         let hint = "add a section [maintenance] with recompress = true, or leave recompression-algorithm out";
         warn(&settings.recompression_origin, message.to_owned(), hint);

@@ -50,7 +50,7 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
         let zswap_goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
         let item = device_item(device, facts, zswap_goes_off, &mut problems);
         if let (Decision::Planned, Some(Request::Device(request))) = (item.decision, &item.request) {
-            problems.extend(check::ineffective(device, request, recompresses));
+            problems.extend(check::ineffective(device, request, facts, recompresses));
         }
         items.push(item);
     }
