@@ -165,7 +165,7 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
     assert!(half * 50 >= sample.pages.count() * 49, "{half} of {}", sample.pages.count());
     // None of the program's pages was swapped in or out; the kernel may have moved a few of other programs.
     let moved = stored_after.orig_data_size.abs_diff(stored_before.orig_data_size) / PAGE as u64;
-    assert!(moved < 64, "{moved} pages moved");
+    assert!(moved < 64, "{moved} pages moved: {stored_before:?} {stored_after:?}");
     assert!(came_in_after - came_in < 64, "{} pages came in", came_in_after - came_in);
     assert_eq!(memory, "intact");
     assert_eq!(swaps(), before);
