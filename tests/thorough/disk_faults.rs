@@ -256,8 +256,8 @@ fn in_order(make: Make, names_archive: &str) {
         transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
     let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at(names_archive));
     let pruned = at("unlinkat gen-1.tar.zst");
-    // Archive, then manifest, then directory; old files are removed last.
+    // Archive, then manifest, then the archive with its name, then directory; old files are removed last.
     assert!(last_write.unwrap() < syncs[0] && syncs[0] < manifest, "{transcript:#?}");
     assert!(at("create gen-3.json.partial") < syncs[1] && syncs[1] < manifest, "{transcript:#?}");
-    assert!(manifest < archive && archive < syncs[2] && syncs[2] < pruned, "{transcript:#?}");
+    assert!(manifest < archive && archive < syncs[2] && syncs[3] < pruned, "{transcript:#?}");
 }

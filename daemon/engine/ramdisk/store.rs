@@ -510,6 +510,8 @@ impl Store {
             self.calls.remove(self.fd(), name.as_bytes(), false).ok();
             return Err(self.at(&archive, "name")(errno));
         }
+        // On btrfs (seen with Linux 6.12), a file that was only synced before it had a name may be empty after a power cut.
+        self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
         self.sync()
     }
 }
