@@ -510,7 +510,7 @@ impl Store {
             self.calls.remove(self.fd(), name.as_bytes(), false).ok();
             return Err(self.at(&archive, "name")(errno));
         }
-        // btrfs before Linux 6.16 does not write an unnamed file to disk, and syncing the directory writes only its name.
+        // On btrfs (seen with Linux 6.12), a file that was only synced before it had a name may be empty after a power cut.
         self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
         self.sync()
     }

@@ -16,7 +16,7 @@ INIT = LAB / "kernel" / "stock-init"
 _EARLY = ("virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic", "ext4", "9pnet_virtio", "9p")
 # For the guest.
 _LATER = ("zram", "lz4", "lz4hc", "zstd", "deflate", "lzo", "lzo_rle", "842", "loop", "fuse", "overlay", "dm_mod", "dm_crypt", "xts", "ecb", "aes_generic", "autofs4", "binfmt_misc", "configfs", "virtio_rng",
-          "xfs", "btrfs")
+          "xfs", "btrfs", "dm_log_writes")
 
 
 def build(machine: Machine) -> Path:
