@@ -118,7 +118,7 @@ def left_by_power_cut(chance, writes):
 
 
 def different(chance, writes, count):
-    """Up to so many results of a power cut that differ from each other, and from those before and after all writes."""
+    """At most `count` results of a power cut that differ from each other and from those before and after all writes."""
     def effect(pieces):
         return frozenset({at: bytes(data) for at, data in pieces}.items())
 
