@@ -26,7 +26,9 @@ def installed_tree() -> Path:
 def packages(architecture: str) -> Path:
     """A directory with the packages of what is committed, from the cache or newly built: `zramd.deb`, and `earlier.deb`, the same with
     a lower version."""
-    commit = command.run("ask for the commit", "git", "-C", REPOSITORY, "rev-parse", "HEAD").strip()
+    # Others change nothing in it.
+    commit = command.run("ask for the commit", "git", "-C", REPOSITORY, "log", "-1", "--format=%H", "--", "Cargo.toml", "Cargo.lock", "daemon",
+                         "units", "config", "packaging", ":!packaging/docs").strip()
 
     def build(into: Path) -> None:
         print(f"building the package of {commit[:7]} for {architecture}: some minutes, once", flush=True)
