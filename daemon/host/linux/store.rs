@@ -22,20 +22,14 @@ fn directory(root: &Path) -> PathBuf {
     root.join("run/zramd")
 }
 
-fn is_file(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir())
-}
-
 fn create_directory(root: &Path) -> Result<PathBuf, HostError> {
     let directory = directory(root);
-    loop {
-        match fs::DirBuilder::new().recursive(true).mode(0o755).create(&directory) {
-            Ok(()) => return Ok(directory),
-            // Its last user removed it after mkdir and before the check.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && !is_file(&directory) => {}
-            Err(error) => return Err(HostError::io(DIRECTORY, "create", &error)),
-        }
-    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&directory)
+        .map_err(|error| HostError::io(DIRECTORY, "create", &error))?;
+    Ok(directory)
 }
 
 /// All records with this suffix; none if the directory does not exist.
@@ -107,15 +101,8 @@ const PATIENCE: Duration = Duration::from_secs(50);
 
 /// Takes the lock that serialises changes to the machine.
 pub fn lock(root: &Path) -> Result<OwnedFd, HostError> {
-    loop {
-        let taken = open_directory(&create_directory(root)?)
-            .and_then(|directory| lock::take(directory, LOCK, &format!("{DIRECTORY}/{LOCK}"), PATIENCE));
-        match taken {
-            // Its last owner removed the directory.
-            Err(error) if error.is(Errno::NOENT) => {}
-            taken => return taken,
-        }
-    }
+    let directory = open_directory(&create_directory(root)?)?;
+    lock::take(directory, LOCK, &format!("{DIRECTORY}/{LOCK}"), PATIENCE)
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, HostError> {
@@ -123,12 +110,10 @@ fn open_directory(path: &Path) -> Result<OwnedFd, HostError> {
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| HostError::new(DIRECTORY, "open", errno))
 }
 
-/// Releases the lock, and removes the directory if it is empty.
+/// Releases the lock. The directory stays: a service that is just starting may be about to mount it in its namespace.
 pub fn unlock(root: &Path, lock: OwnedFd) {
     if let Ok(directory) = open_directory(&directory(root)) {
         lock::remove(directory, LOCK);
-        // The directory stays while it has files.
-        fs::remove_dir(self::directory(root)).ok();
     }
     drop(lock);
 }
@@ -154,11 +139,18 @@ mod tests {
         rustix::fs::flock(&public, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
         let ours = lock(root.path()).unwrap();
         unlock(root.path(), ours);
-        assert!(!directory(root.path()).exists());
     }
 
     #[test]
-    fn the_lock_is_exclusive_although_the_directory_is_removed_with_it() {
+    fn the_directory_stays_because_a_starting_service_may_mount_it() {
+        let root = tempfile::tempdir().unwrap();
+        let ours = lock(root.path()).unwrap();
+        unlock(root.path(), ours);
+        assert!(directory(root.path()).is_dir());
+    }
+
+    #[test]
+    fn the_lock_is_exclusive_although_its_file_is_removed() {
         let root = tempfile::tempdir().unwrap();
         let inside = std::sync::atomic::AtomicU32::new(0);
         std::thread::scope(|scope| {
@@ -174,6 +166,5 @@ mod tests {
                 });
             }
         });
-        assert!(!directory(root.path()).exists());
     }
 }
