@@ -9,6 +9,7 @@ pub mod benchmark;
 pub mod device;
 pub mod error;
 pub mod gather;
+pub mod incompressible;
 pub mod init;
 pub mod maintain;
 mod perform;

@@ -87,14 +87,12 @@ fn only(loaded: &Loaded, wanted: &BTreeSet<Target>) -> Loaded {
 pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), Error> {
     let target = Target::Device(number);
     let some = only(loaded, &BTreeSet::from([target.clone()]));
-    host.lock_run()?;
-    let done = plan(host, &some, Activation::Systemd).and_then(|mut plan| {
+    serialised(host, |host| {
+        let mut plan = plan(host, &some, Activation::Systemd)?;
         plan.groups.retain(|group| group.target == target && group.resume.is_some());
         let errors = apply::apply(host, &plan).into_iter().flat_map(|outcome| outcome.errors);
         errors.reduce(Error::join).map_or(Ok(()), Err)
-    });
-    host.unlock_run();
-    done
+    })
 }
 
 /// Rolls back what interrupted runs left unfinished, before planning: the plan would otherwise rely on what is later
@@ -227,6 +225,14 @@ fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error
         let message = "changing swap, mounts and zram devices needs root (CAP_SYS_ADMIN); run it with sudo";
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
+    serialised(host, work)
+}
+
+/// Works under the lock that serialises changes to the machine.
+pub(super) fn serialised<H: Host, T>(
+    host: &mut H,
+    work: impl FnOnce(&mut H) -> Result<T, Error>,
+) -> Result<T, Error> {
     host.lock_run()?;
     let result = work(host);
     host.unlock_run();

@@ -117,9 +117,14 @@ fn devices<H: Host>(
 
 /// The settings that were changed according to a record.
 pub fn vm_views<H: Host>(host: &H, record: &Record) -> Result<Vec<VmView>, Error> {
-    let mut views = Vec::new();
+    let mut views: Vec<VmView> = Vec::new();
     for undo in &record.undo {
         let Undo::RestoreTunable { tunable, before, ours } = undo else { continue };
+        if let Some(view) = views.iter_mut().find(|view| view.name == tunable.name()) {
+            // While swapping is stopped.
+            view.set_to.clone_from(ours);
+            continue;
+        }
         views.push(VmView {
             name: tunable.name().to_owned(),
             value: host.read_tunable(*tunable).or_else(absent)?,

@@ -74,7 +74,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
 }
 
 /// Sets a setting to `to` only if its value is `from`. A missing setting is ignored.
-fn set_if<H: Host>(host: &mut H, tunable: Tunable, from: &str, to: &str) -> Result<(), Error> {
+pub(super) fn set_if<H: Host>(host: &mut H, tunable: Tunable, from: &str, to: &str) -> Result<(), Error> {
     match host.read_tunable(tunable) {
         Ok(found) if found == from => Ok(host.write_tunable(tunable, to)?),
         Err(error) if !error.is(Errno::NOENT) => Err(error.into()),

@@ -211,7 +211,7 @@ pub trait Host {
 
     /// Takes the lock that serialises changes, waiting for it.
     fn lock_run(&mut self) -> Result<(), HostError>;
-    /// Releases that lock, and removes the record directory if it is empty.
+    /// Releases that lock.
     fn unlock_run(&mut self);
     /// Writes a record atomically.
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;

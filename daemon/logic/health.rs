@@ -265,10 +265,11 @@ fn fit(device: &DeviceView, memory_bytes: u64) -> Option<Fit> {
     if stored < enough || memory.mem_used_total == 0 || memory_bytes == 0 {
         return None;
     }
-    // The size whose contents would take `bytes` of memory, in whole 256 MiB.
+    // The size whose contents would take `bytes` of memory, in whole 256 MiB, or 16 MiB on a small machine.
     let size = |bytes: u64| {
         let size = u128::from(bytes) * u128::from(stored) / u128::from(memory.mem_used_total);
-        u64::try_from(size >> 28 << 28).unwrap_or(u64::MAX)
+        let step = if size < 1 << 30 { 1 << 24 } else { 1 << 28 };
+        u64::try_from(size / step * step).unwrap_or(u64::MAX)
     };
     let takes = u128::from(device.disk_size_bytes) * u128::from(memory.mem_used_total) / u128::from(stored);
     let takes = u64::try_from(takes).unwrap_or(u64::MAX);
@@ -522,16 +523,19 @@ mod tests {
     #[test]
     fn a_size_is_recommended_when_it_is_clearly_wrong() {
         const GIB: u64 = 1 << 30;
-        let found = |size: u64, stored: u64, takes: u64| {
+        let on = |memory: u64, size: u64, stored: u64, takes: u64| {
             let mut device = swap_device();
             device.disk_size_bytes = size;
             device.swap = Some(SwapView { priority: 100, size_bytes: size, used_bytes: stored });
             device.stats.memory =
                 MmStat { orig_data_size: stored, mem_used_total: takes, ..MmStat::default() };
-            fit(&device, 8 * GIB)
+            fit(&device, memory)
         };
+        let found = |size, stored, takes| on(8 * GIB, size, stored, takes);
         assert_eq!(found(16 * GIB, 3 * GIB, GIB), None, "full, it would take two thirds");
         assert_eq!(found(24 * GIB, GIB, GIB), Some(Fit::Large { size: 6 * GIB, takes: 24 * GIB }));
+        let small = on(240 << 20, 512 << 20, 64 << 20, 64 << 20);
+        assert_eq!(small, Some(Fit::Large { size: 176 << 20, takes: 512 << 20 }));
         assert_eq!(
             found(24 * GIB, 2 * GIB, GIB),
             None,

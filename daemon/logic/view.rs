@@ -48,6 +48,9 @@ pub struct View {
     /// The settings of `[maintenance]` for the daemon.
     #[serde(default)]
     pub maintenance: MaintenanceView,
+    /// Whether swapping stops while what is swapped out does not compress.
+    #[serde(default)]
+    pub stops_swapping: bool,
     /// The profile of `[benchmark]`.
     #[serde(default)]
     pub profile: Profile,
@@ -118,6 +121,7 @@ impl View {
             yields: !loaded.settings.devices.is_empty()
                 && loaded.settings.devices.iter().all(|device| device.yields),
             maintenance: maintenance.unwrap_or_default(),
+            stops_swapping: loaded.settings.vm.as_ref().is_some_and(|vm| vm.stops_incompressible),
             profile: loaded.settings.benchmark.profile,
         }
     }

@@ -1,6 +1,7 @@
 //! Shared state of the daemon: the latest sample, the configuration, jobs, subscribers.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -155,6 +156,8 @@ pub struct Core {
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
+    /// The kernel's file of stalls, until a thread waits for its reports.
+    pub stalls: Mutex<Option<std::io::Result<File>>>,
     /// The task that follows memory pressure.
     pub pressure_watch: Mutex<Option<(Policy, JoinHandle<()>)>>,
     /// The timer of maintenance without systemd.
@@ -187,6 +190,7 @@ impl Core {
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
+            stalls: Mutex::new(None),
             pressure_watch: Mutex::default(),
             timer: Mutex::default(),
         })
@@ -216,6 +220,11 @@ impl Core {
             }
             Phase::Running => "running",
         }
+    }
+
+    /// Whether the daemon ends.
+    pub fn is_stopping(&self) -> bool {
+        *lock(&self.phase) == Phase::Stopping
     }
 
     /// Changes the phase and publishes it.

@@ -5,7 +5,10 @@ use systemd_journal_logger::{JournalLog, connected_to_journal};
 
 use logic::finding::{Finding, Level};
 use logic::human::human;
+use logic::maintain::arrivals::Totals;
+use logic::maintain::incompressible::LONGEST;
 use logic::maintain::report::Action;
+use logic::maintain::span;
 use logic::work::Outcome;
 
 /// The daemon serves.
@@ -29,6 +32,9 @@ pub const PRESSURE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d11";
 pub const MAINTAINED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d12";
 /// A device is full or fails while memory is short.
 pub const ALARM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d13";
+
+/// Swapping is stopped, or resumed.
+pub const SWAPPING: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d14";
 
 /// Logger for a daemon that runs outside of systemd.
 struct StandardError;
@@ -86,6 +92,22 @@ pub fn alarm(found: &Finding) {
         found.message,
         found.remedy
     );
+}
+
+/// Swapping stops because of what has arrived.
+pub fn swapping_stopped(arrived: Totals) {
+    log::warn!(
+        MESSAGE_ID = SWAPPING,
+        ZRAMD_SWAPPING = "stopped";
+        "swapping stops for {} at most, because it frees no memory: {}",
+        span(LONGEST),
+        arrived.share(0).unwrap_or_default()
+    );
+}
+
+/// Swapping is resumed.
+pub fn swapping_resumed() {
+    log::info!(MESSAGE_ID = SWAPPING, ZRAMD_SWAPPING = "resumed"; "swapping is resumed");
 }
 
 /// Maintenance changed pages of a device.

@@ -8,6 +8,7 @@ mod claims;
 mod configure;
 mod core;
 mod handle;
+mod incompressible;
 mod jobs;
 pub mod journal;
 mod lane;

@@ -95,6 +95,7 @@ pub async fn follow_configuration(core: &Arc<Core>) {
     let asked = core.view().maintenance;
     let policy = asked.pressure.map(|thresholds| Policy { thresholds, writes_back: asked.writeback });
     super::pressure::follow(core, policy);
+    super::incompressible::follow(core);
     if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {
         // The budget is kept over reboots in a file that only a run reads. A run in progress reads it as well.
         let words = ["--only", "budget"].map(str::to_owned).to_vec();

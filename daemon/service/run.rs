@@ -1,5 +1,6 @@
 //! Life cycle of the daemon: adopt, serve, exit.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,13 +12,14 @@ use super::bus::benchmark::{self, Benchmark};
 use super::bus::manager::Manager;
 use super::core::{Core, Mode, Phase};
 use super::handle::Handle;
+use super::lock::lock;
 use super::ramdisk::space;
 use super::reconcile::{Wish, With, interrupted, reconcile, told, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, bus, journal, maintain, notify, pressure, reports, stream, watch};
-use host::linux::{files, unit_files};
+use super::{NAME, ROOT, bus, incompressible, journal, maintain, notify, pressure, reports, stream, watch};
+use host::linux::{files, stalls, unit_files};
 use logic::exit::ExitStatus;
 use logic::work::Outcome;
 
@@ -35,13 +37,15 @@ const PROVISIONED: &str = "/run/zramd/provisioned";
 /// Runs until SIGTERM or SIGINT.
 pub fn run(options: Options) -> ExitStatus {
     journal::open();
+    // Before the first thread: a capability is dropped by one only.
+    let stalls = stalls::open();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // One for reads, one for changes, and one more for when the kernel blocks a read.
         .max_blocking_threads(3)
         .thread_keep_alive(std::time::Duration::from_secs(1))
         .build();
-    match runtime.map(|runtime| runtime.block_on(serve(options))) {
+    match runtime.map(|runtime| runtime.block_on(serve(options, stalls))) {
         Ok(Ok(())) => ExitStatus::Success,
         Ok(Err(error)) => {
             log::error!("{error}");
@@ -73,11 +77,12 @@ enum Failure {
     Signals(#[from] std::io::Error),
 }
 
-async fn serve(options: Options) -> Result<(), Failure> {
+async fn serve(options: Options, stalls: std::io::Result<File>) -> Result<(), Failure> {
     let direct = options.config.is_some() || !unit_files::is_booted(Path::new("/"));
     let mode = if direct { Mode::Direct } else { Mode::Systemd };
     let source = Source { file: options.config };
     let core = Core::new(source, mode);
+    *lock(&core.stalls) = Some(stalls);
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
     let connection = zbus::connection::Builder::socket(socket)
         .serve_at(ROOT, zbus::fdo::ObjectManager)
@@ -106,6 +111,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     core.enter(Phase::Running);
     tokio::spawn(reports::follow_reports(Arc::clone(&core)));
     tokio::spawn(benchmark::follow_verdict(Arc::clone(&core)));
+    incompressible::end();
     adopt(&core).await;
     maintain::follow_configuration(&core).await;
     journal::started(core.latest().devices.len());
@@ -115,6 +121,7 @@ async fn serve(options: Options) -> Result<(), Failure> {
     core.enter(Phase::Stopping);
     // The level is reset, because it is no longer updated.
     pressure::follow(&core, None);
+    incompressible::end();
     // Devices are not changed. Operations in progress are completed by PID 1, or by the next start of the daemon. The name
     // is released first, so that new calls fail at once instead of timing out.
     connection.release_name(NAME).await.ok();

@@ -115,8 +115,6 @@ pub struct State {
     pub drained: BTreeSet<u32>,
     /// Record files by name.
     pub records: BTreeMap<String, String>,
-    /// Whether `/run/zramd` exists.
-    pub record_directory: bool,
     /// The process that holds the lock on a scratch record.
     pub scratch: BTreeMap<String, u32>,
     /// After this number of further reads of attributes, the devices are gone.
@@ -158,8 +156,6 @@ pub struct Snapshot {
     pub mounts: Vec<(Mount, Vec<String>)>,
     /// Records; each `diskseq` is blanked out.
     pub records: BTreeMap<String, String>,
-    /// Whether `/run/zramd` exists.
-    pub record_directory: bool,
     /// Kernel settings.
     pub tunables: BTreeMap<Tunable, String>,
     /// Files on loop devices.
@@ -201,7 +197,6 @@ impl SimMachine {
             disk_swaps: Vec::new(),
             drained: BTreeSet::new(),
             records: BTreeMap::new(),
-            record_directory: false,
             scratch: BTreeMap::new(),
             reads_left: Cell::new(None),
             clock: Duration::from_secs(10),
@@ -303,7 +298,6 @@ impl SimMachine {
             swaps,
             mounts: state.mounts.snapshot(),
             records: state.records.iter().map(|(name, text)| (name.clone(), blank(text))).collect(),
-            record_directory: state.record_directory,
             tunables: state.tunables.clone(),
             loops: state.loops.clone(),
             mappings: state.mappings.clone(),
@@ -469,7 +463,8 @@ impl State {
             format!("{name:<40}partition\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority)
         };
         let on_disk = |swap: &SwapLine| {
-            format!("{:<40}file\t\t{}\t\t{}\t\t{}\n", swap.path, swap.size_kib, swap.used_kib, swap.priority)
+            let (name, size) = (swap.path.to_string(), swap.size_kib);
+            format!("{name:<40}file\t\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority)
         };
         let lines = self.swaps.iter().map(line).chain(self.disk_swaps.iter().map(on_disk));
         let lines: Vec<String> = lines.collect();

@@ -249,7 +249,6 @@ impl Host for SimHost {
             // Processes run one after the other here: waiting would never end.
             return Err(HostError::new("/run/zramd", "lock", Errno::BUSY));
         }
-        state.record_directory = true;
         state.run_lock = Some(self.pid);
         Ok(())
     }
@@ -258,13 +257,11 @@ impl Host for SimHost {
         let mut state = self.machine.change();
         if state.run_lock == Some(self.pid) {
             state.run_lock = None;
-            state.record_directory = !state.records.is_empty();
         }
     }
 
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError> {
         self.act(format!("/run/zramd/{name}"), "write", |state, _| {
-            state.record_directory = true;
             state.records.insert(name.to_owned(), text.to_owned());
             Ok(())
         })

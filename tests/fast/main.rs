@@ -24,6 +24,7 @@ mod import;
 mod import_command;
 mod import_original;
 mod import_units;
+mod incompressible;
 mod init;
 mod lasting;
 mod layers;

@@ -98,6 +98,9 @@ fn mistakes_are_found() {
         "tune = 1",
         "protect-sessions = \"256 mib of ram\"",
         "protect-sessions = true",
+        "incompressible = \"drop\"",
+        "incompressible = \"stop\"",
+        "tune = true\nswappiness = \"keep\"\nincompressible = \"stop\"",
         "swapiness = 1",
     ] {
         let loaded = load(&format!("[vm]\n{section}\n"));

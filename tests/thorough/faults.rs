@@ -132,7 +132,13 @@ fn only_swap() -> Loaded {
 
 fn vm() -> VmSettings {
     let levels = vec![(Tunable::Swappiness, Level::Auto), (Tunable::PageCluster, Level::Value(0))];
-    VmSettings { origin: Origin::default(), levels, zswap_off: true, protected: None }
+    VmSettings {
+        origin: Origin::default(),
+        levels,
+        zswap_off: true,
+        stops_incompressible: false,
+        protected: None,
+    }
 }
 
 /// zram0 is free; zram3 is active swap and zram4 has data, both of other programs. So zram1 is created.

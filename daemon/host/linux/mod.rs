@@ -31,6 +31,7 @@ pub mod process;
 pub mod process_memory;
 pub mod public_files;
 pub mod ramdisk;
+pub mod stalls;
 pub mod store;
 mod swap;
 pub mod unit_files;

@@ -490,6 +490,13 @@ pub mod vm {
         "zswap takes pages before zram sees them. \"off\" switches it off while compressed swap is on; \"auto\" with tune = true only.",
     );
 
+    pub const INCOMPRESSIBLE: Key = key(
+        "incompressible",
+        Type::Word(&["stop", "swap"]),
+        Text("stop"),
+        "\"swap\"",
+        "While nine of ten pages that are swapped out do not compress, swapping frees no memory: \"stop\" sets vm.swappiness to 0, for 30 s at a time. Not beside write-back and other swap.",
+    );
     pub const PROTECT_SESSIONS: Key = key(
         "protect-sessions",
         Type::Size { none: true },
@@ -506,6 +513,7 @@ pub mod vm {
         &WATERMARK_BOOST_FACTOR,
         &WATERMARK_SCALE_FACTOR,
         &ZSWAP,
+        &INCOMPRESSIBLE,
         &PROTECT_SESSIONS,
     ];
 }

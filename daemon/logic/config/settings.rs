@@ -80,6 +80,8 @@ pub struct VmSettings {
     pub levels: Vec<(Tunable, Level)>,
     /// Whether to disable zswap.
     pub zswap_off: bool,
+    /// Whether to stop swapping while what is swapped out does not compress.
+    pub stops_incompressible: bool,
     /// Memory that sessions keep, if set.
     pub protected: Option<SizeExpr>,
 }

@@ -35,8 +35,23 @@ pub fn vm(reader: &mut SectionReader<'_>) -> VmSettings {
         Some("keep") => false,
         _ => tune,
     };
+    let sets_swappiness = !levels.contains(&(Tunable::Swappiness, Level::Keep));
+    let is_stop = |value: &Value| matches!(value, Value::String(word) if word == "stop");
+    let stops = reader.value(&keys::INCOMPRESSIBLE).is_some_and(|(value, _)| is_stop(&value));
+    let asked = reader.own(&keys::INCOMPRESSIBLE).filter(|assignment| is_stop(&assignment.value));
+    if let Some(assignment) = asked.filter(|_| !sets_swappiness) {
+        let message = "`incompressible` has no effect unless vm.swappiness is set";
+        let problem = Problem::warning(assignment.key_origin.clone(), message);
+        reader.problems.push(problem.hint("add tune = true, without swappiness = \"keep\", or leave it out"));
+    }
     let protected = reader.size(&keys::PROTECT_SESSIONS);
-    VmSettings { origin: reader.origin(), levels, zswap_off, protected }
+    VmSettings {
+        origin: reader.origin(),
+        levels,
+        zswap_off,
+        stops_incompressible: stops && sets_swappiness,
+        protected,
+    }
 }
 
 fn level(reader: &mut SectionReader<'_>, key: &Key) -> Level {

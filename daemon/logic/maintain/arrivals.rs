@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::device::stat::{BlockStat, IoStat, MmStat};
 use crate::finding::{Code, Finding, Level};
 use crate::human::human;
 use crate::sample::Snapshot;
@@ -24,16 +25,27 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Bytes written without failure, and those of them that do not compress.
+    pub fn new(written: u64, incompressible: u64) -> Totals {
+        Totals { written, incompressible }
+    }
+
     /// Those of this sample.
     pub fn of(snapshot: &Snapshot) -> Totals {
-        let sum = |value: fn(&crate::sample::Stats) -> u64| {
-            swaps(snapshot).map(|device| value(&device.stats)).sum()
-        };
-        let pages: u64 = sum(|stats| stats.memory.huge_pages_since);
-        let failed = sum(|stats| stats.io.failed_writes).saturating_mul(snapshot.page_size_bytes);
+        let devices = swaps(snapshot).map(|device| &device.stats);
+        devices.fold(Totals::default(), |totals, stats| {
+            totals.with(&stats.block, &stats.io, &stats.memory, snapshot.page_size_bytes)
+        })
+    }
+
+    /// These and those of one more device.
+    #[must_use]
+    pub fn with(self, block: &BlockStat, io: &IoStat, memory: &MmStat, page_size: u64) -> Totals {
+        let failed = io.failed_writes.saturating_mul(page_size);
+        let incompressible = memory.huge_pages_since.saturating_mul(page_size);
         Totals {
-            written: sum(|stats| stats.block.written_bytes).saturating_sub(failed),
-            incompressible: pages.saturating_mul(snapshot.page_size_bytes),
+            written: self.written.saturating_add(block.written_bytes.saturating_sub(failed)),
+            incompressible: self.incompressible.saturating_add(incompressible),
         }
     }
 
@@ -50,9 +62,16 @@ impl Totals {
         self.written >= WORTH_JUDGING
     }
 
-    /// Percentage that does not compress, if enough has arrived to judge by.
-    fn incompressible_percent(self) -> Option<u64> {
-        self.is_enough().then(|| (self.incompressible.saturating_mul(100) / self.written).min(100))
+    /// Percentage that does not compress, if at least `least` bytes have arrived to judge by.
+    pub fn incompressible_percent(self, least: u64) -> Option<u64> {
+        let percent = || (self.incompressible.saturating_mul(100) / self.written).min(100);
+        (self.written >= least.max(1)).then(percent)
+    }
+
+    /// `97 % of the 40.0 MiB that arrived do not compress`, if at least `least` bytes have arrived.
+    pub fn share(self, least: u64) -> Option<String> {
+        let percent = self.incompressible_percent(least)?;
+        Some(format!("{percent} % of the {} that arrived do not compress", human(self.written)))
     }
 
     /// `compressed swap holds 1.2 GiB in 312.0 MiB of memory and has room for 2.7 GiB; 92 % of the 40.0 MiB that arrived do
@@ -67,17 +86,15 @@ impl Totals {
             sum(|stats| stats.memory.mem_used_total),
             sum(|stats| stats.derived.headroom_bytes)
         );
-        match self.incompressible_percent() {
-            Some(percent) => {
-                format!("{text}; {percent} % of the {} that arrived do not compress", human(self.written))
-            }
+        match self.share(WORTH_JUDGING) {
+            Some(share) => format!("{text}; {share}"),
             None => text,
         }
     }
 
     /// A warning, if these have arrived within `time` and most do not compress.
     pub fn warning(self, time: Duration) -> Option<Finding> {
-        let percent = self.incompressible_percent().filter(|percent| *percent >= HOPELESS)?;
+        let percent = self.incompressible_percent(WORTH_JUDGING).filter(|percent| *percent >= HOPELESS)?;
         let text = format!(
             "{percent} % of the {} that compressed swap took in {} do not compress, so swapping frees little memory",
             human(self.written),

@@ -10,6 +10,7 @@ pub mod budget;
 pub mod chunk;
 pub mod filling;
 pub mod gate;
+pub mod incompressible;
 pub mod marks;
 pub mod pass;
 pub mod pressure;

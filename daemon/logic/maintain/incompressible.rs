@@ -1,0 +1,152 @@
+//! Swapping stops while what is swapped out does not compress: such a page takes as much memory in swap as before, and the time
+//! to compress it.
+
+use std::time::Duration;
+
+use super::arrivals::Totals;
+use crate::record::{Record, Undo};
+use crate::request::Request;
+use crate::vm::Tunable;
+
+/// Percentage of incompressible pages from which swapping stops.
+const STOPS: u64 = 90;
+/// It is judged by what arrives until it is this part of the memory: a smaller amount may be a few pictures, between pages of
+/// other programs that do compress.
+const PART: u64 = 32;
+/// But at least by so many bytes.
+const LEAST: u64 = 16 << 20;
+/// The longest time without swapping. Then pages arrive again, and are judged.
+pub const LONGEST: Duration = Duration::from_secs(30);
+/// Interval between two looks while memory is short.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+/// Memory is no longer short after this time without a report of the kernel.
+pub const CALM: Duration = Duration::from_secs(8);
+/// The trigger in `/proc/pressure/memory`: 5 ms of waiting within half a second, the shortest time that the kernel accepts. It
+/// then reports within 50 ms, with `CAP_SYS_RESOURCE` only (Documentation/accounting/psi.rst).
+pub const TRIGGER: &str = "some 5000 500000";
+/// `vm.swappiness` without swapping.
+pub const NEVER: &str = "0";
+
+/// What to do about swapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Stop it, because of what has arrived.
+    Stop(Totals),
+    /// Resume it.
+    Resume,
+}
+
+/// Follows what arrives while memory is short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Watch {
+    before: Option<Totals>,
+    stopped: Option<Duration>,
+}
+
+impl Watch {
+    /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with so many bytes of memory.
+    pub fn look(&mut self, now: Duration, totals: Totals, memory: u64) -> Option<Decision> {
+        if let Some(since) = self.stopped {
+            let is_over = now.saturating_sub(since) >= LONGEST;
+            return is_over.then(|| {
+                *self = Watch { before: Some(totals), stopped: None };
+                Decision::Resume
+            });
+        }
+        let arrived = totals.since(*self.before.get_or_insert(totals));
+        let percent = arrived.incompressible_percent((memory / PART).max(LEAST))?;
+        self.before = Some(totals);
+        (percent >= STOPS).then(|| {
+            self.stopped = Some(now);
+            Decision::Stop(arrived)
+        })
+    }
+}
+
+/// The value of `vm.swappiness` that `[vm]` has set, according to its record.
+pub fn configured(record: &Record) -> Option<&str> {
+    let Request::Vm(request) = &record.request else { return None };
+    let (_, value) = request.values.iter().find(|(tunable, _)| *tunable == Tunable::Swappiness)?;
+    Some(value)
+}
+
+/// The undo of a stop, as the last one of the record of `[vm]`: a daemon that is killed leaves it to the next one, or to the
+/// end of `[vm]`.
+pub fn undo(record: &Record) -> Option<Undo> {
+    let before = configured(record).filter(|value| *value != NEVER)?.to_owned();
+    Some(Undo::RestoreTunable { tunable: Tunable::Swappiness, before, ours: NEVER.to_owned() })
+}
+
+/// Whether swapping is stopped according to the record of `[vm]`.
+pub fn is_stopped(record: &Record) -> bool {
+    record.undo.last().is_some_and(|last| undo(record).as_ref() == Some(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn it_stops_for_half_a_minute_at_most_and_judges_what_arrives_then() {
+        let mut watch = Watch::default();
+        let stop = |written, incompressible| Some(Decision::Stop(Totals::new(written, incompressible)));
+        assert_eq!(watch.look(seconds(0), Totals::new(100 * MIB, 0), GIB), None);
+        assert_eq!(watch.look(seconds(1), Totals::new(131 * MIB, 31 * MIB), GIB), None);
+        assert_eq!(watch.look(seconds(2), Totals::new(132 * MIB, 30 * MIB), GIB), stop(32 * MIB, 30 * MIB));
+        assert_eq!(watch.look(seconds(31), Totals::new(200 * MIB, 90 * MIB), GIB), None);
+        assert_eq!(watch.look(seconds(32), Totals::new(200 * MIB, 90 * MIB), GIB), Some(Decision::Resume));
+        assert_eq!(watch.look(seconds(33), Totals::new(231 * MIB, 121 * MIB), GIB), None);
+        assert_eq!(watch.look(seconds(34), Totals::new(240 * MIB, 130 * MIB), GIB), stop(40 * MIB, 40 * MIB));
+    }
+
+    #[test]
+    fn pages_of_which_more_than_a_tenth_compress_are_swapped_out() {
+        let mut watch = Watch::default();
+        for step in 0..100 {
+            let totals = Totals::new(step * 64 * MIB, step * 57 * MIB);
+            assert_eq!(watch.look(seconds(step), totals, GIB), None);
+        }
+    }
+
+    #[test]
+    fn a_small_machine_judges_by_16_mib_and_a_large_one_by_more() {
+        for (memory, enough) in [(0, 16 * MIB), (256 * MIB, 16 * MIB), (16 * GIB, 512 * MIB)] {
+            let look = |arrived| {
+                let mut watch = Watch::default();
+                watch.look(seconds(0), Totals::default(), memory);
+                watch.look(seconds(1), Totals::new(arrived, arrived), memory).is_some()
+            };
+            assert!(look(enough) && !look(enough - 1));
+        }
+    }
+
+    proptest! {
+        /// Whatever the counters do, each stop is followed by the end of it, in time.
+        #[test]
+        fn each_stop_ends(steps in prop::collection::vec((0_u64..20_000, any::<u64>(), any::<u64>()), 0..100)) {
+            let (mut watch, mut now, mut stopped) = (Watch::default(), Duration::ZERO, None);
+            for (passed, written, incompressible) in steps {
+                now += Duration::from_millis(passed);
+                match watch.look(now, Totals::new(written, incompressible), GIB) {
+                    Some(Decision::Stop(_)) => {
+                        prop_assert_eq!(stopped, None);
+                        stopped = Some(now);
+                    }
+                    Some(Decision::Resume) => {
+                        prop_assert!(now.saturating_sub(stopped.take().unwrap()) >= LONGEST);
+                    }
+                    None => prop_assert!(stopped.is_none_or(|since| now.saturating_sub(since) < LONGEST)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Swapping that stops, on the simulated machine: what is set, and that everything puts it back.
+
+use engine::incompressible::{resume, stop, swap_numbers};
+use engine::sample::vm_views;
+use host::BlockProbe;
+use logic::config::{self, Loaded};
+use logic::proc::SwapLine;
+use logic::record::Target;
+use logic::view::View;
+use logic::vm::Tunable;
+use sim::{SimMachine, survive};
+
+use sim::kernel::KernelConfig;
+
+const TUNED: &str = "[zram0]\nzram-size = 64\n[vm]\ntune = true\n";
+
+fn load(text: &str) -> Loaded {
+    config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "")
+}
+
+/// A machine with this configuration.
+fn machine(text: &str) -> SimMachine {
+    let machine = SimMachine::new(KernelConfig::full());
+    apply(&machine, text);
+    machine
+}
+
+fn apply(machine: &SimMachine, text: &str) {
+    let applied = engine::apply(&mut machine.process(), &load(text)).unwrap();
+    assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:#?}", applied.outcomes);
+}
+
+fn revert(machine: &SimMachine) {
+    for (target, result) in engine::revert(&mut machine.process()).unwrap() {
+        assert_eq!(result, Ok(()), "{target}");
+    }
+}
+
+fn swappiness(machine: &SimMachine) -> String {
+    machine.look().tunables[&Tunable::Swappiness].clone()
+}
+
+#[test]
+fn it_stops_and_is_resumed() {
+    let machine = machine(TUNED);
+    assert_eq!(resume(&mut machine.process()), Ok(false));
+    assert_eq!(stop(&mut machine.process()), Ok(true));
+    assert_eq!(swappiness(&machine), "0");
+    assert_eq!(stop(&mut machine.process()), Ok(false));
+    // A start of the unit, and a reload, leave it as it is; nobody is said to have changed it.
+    assert!(engine::apply(&mut machine.process(), &load(TUNED)).unwrap().plan.is_empty());
+    let record = engine::gather::record_of(&machine.process(), &Target::Vm).unwrap().unwrap();
+    let views = vm_views(&machine.process(), &record).unwrap();
+    let shown: Vec<_> =
+        views.iter().map(|view| (view.name.as_str(), view.before.as_str(), view.is_changed())).collect();
+    assert_eq!(shown[0], ("vm.swappiness", "60", false));
+    assert!(shown[1..].iter().all(|(name, ..)| *name != "vm.swappiness"));
+    assert_eq!(resume(&mut machine.process()), Ok(true));
+    assert_eq!(swappiness(&machine), "150");
+    assert_eq!(resume(&mut machine.process()), Ok(false));
+    revert(&machine);
+    assert_eq!(swappiness(&machine), "60");
+}
+
+#[test]
+fn everything_that_ends_the_settings_ends_it() {
+    let machine = machine(TUNED);
+    assert_eq!(stop(&mut machine.process()), Ok(true));
+    apply(&machine, &TUNED.replace("tune = true", "tune = true\nswappiness = 120"));
+    assert_eq!(swappiness(&machine), "120");
+    assert_eq!(stop(&mut machine.process()), Ok(true));
+    assert_eq!(engine::down(&mut machine.process(), &Target::Vm), Ok(true));
+    assert_eq!(swappiness(&machine), "60");
+    assert_eq!(resume(&mut machine.process()), Ok(false));
+}
+
+#[test]
+fn only_what_the_settings_have_set_is_changed() {
+    for text in [
+        "[zram0]\nzram-size = 64\n",
+        &TUNED.replace("tune = true", "tune = true\nswappiness = 0"),
+        &TUNED.replace("tune = true", "tune = true\nswappiness = \"keep\""),
+    ] {
+        let machine = machine(text);
+        let before = swappiness(&machine);
+        assert_eq!(stop(&mut machine.process()), Ok(false), "{text}");
+        assert_eq!(resume(&mut machine.process()), Ok(false), "{text}");
+        assert_eq!(swappiness(&machine), before, "{text}");
+    }
+    let machine = machine(TUNED);
+    machine.change().tunables.insert(Tunable::Swappiness, "77".to_owned());
+    assert_eq!(stop(&mut machine.process()), Ok(false));
+    machine.change().tunables.insert(Tunable::Swappiness, "150".to_owned());
+    // By an administrator, while it is stopped.
+    assert_eq!(stop(&mut machine.process()), Ok(true));
+    machine.change().tunables.insert(Tunable::Swappiness, "10".to_owned());
+    assert_eq!(resume(&mut machine.process()), Ok(true));
+    assert_eq!(swappiness(&machine), "10");
+}
+
+/// A failure or a kill at any call, also of what ends it.
+#[test]
+fn whatever_happens_the_settings_come_back() {
+    for begins in [true, false] {
+        for call in 1..=4 {
+            for kill in [None, Some(false), Some(true)] {
+                let machine = machine(TUNED);
+                if !begins {
+                    assert_eq!(stop(&mut machine.process()), Ok(true));
+                }
+                match kill {
+                    None => machine.fail_at(call, host::Errno::IO),
+                    Some(false) => machine.kill_before(call),
+                    Some(true) => machine.kill_after(call),
+                }
+                let mut process = machine.process();
+                survive(|| if begins { stop(&mut process) } else { resume(&mut process) });
+                drop(process);
+                machine.change().release_all();
+                machine.take_transcript();
+                let end = machine.look().clone();
+                resume(&mut machine.process()).unwrap();
+                assert_eq!(swappiness(&machine), "150", "{begins} {call} {kill:?}");
+                // Without another start of the daemon.
+                *machine.change() = end;
+                revert(&machine);
+                assert_eq!(swappiness(&machine), "60", "{begins} {call} {kill:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn it_stops_only_where_all_swap_is_ours_and_in_memory() {
+    let numbers = |machine: &SimMachine| swap_numbers(&machine.process()).unwrap();
+    let plain =
+        machine(&format!("{TUNED}[zram1]\nzram-size = 64\n[zram2]\nzram-size = 64\nmount-point = \"/m\"\n"));
+    let mut found = numbers(&plain).unwrap();
+    found.sort_unstable();
+    assert_eq!(found, [0, 1]);
+    plain.change().disk_swaps.push(SwapLine {
+        path: "/dev/sda2".into(),
+        size_kib: 1024,
+        used_kib: 0,
+        priority: -2,
+    });
+    assert_eq!(numbers(&plain), None);
+
+    let written = SimMachine::new(KernelConfig::full());
+    let disk = BlockProbe { device: Some((8, 3)), head: Vec::new(), holders: Vec::new() };
+    written.change().blocks.insert("/dev/sdb1".to_owned(), disk);
+    let store = "zram-size = 64\nwriteback-device = \"/dev/sdb1\"\nwriteback-encryption = \"none\"";
+    apply(&written, &TUNED.replace("zram-size = 64", store));
+    assert_eq!(numbers(&written), None);
+}
+
+#[test]
+fn it_follows_the_configuration() {
+    for (text, stops) in [
+        ("[vm]\ntune = true\n", true),
+        ("[vm]\ntune = true\nincompressible = \"swap\"\n", false),
+        ("[vm]\ntune = true\nswappiness = \"keep\"\n", false),
+        ("[vm]\n", false),
+        ("", false),
+    ] {
+        assert_eq!(View::of(&load(text)).stops_swapping, stops, "{text}");
+    }
+}
