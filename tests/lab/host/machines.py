@@ -63,6 +63,6 @@ MACHINES = (
     Machine("arm64-16k", "trixie", "arm64", "linux-image-arm64-16k"),
     Machine("armhf", "trixie", "armhf", "linux-image-armmp-lpae"),
     Machine("riscv64", "trixie", "riscv64", "linux-image-riscv64"),
-    Machine("ppc64el", "trixie", "ppc64el", "linux-image-powerpc64le-64k"),
-    Machine("s390x", "trixie", "s390x", "linux-image-s390x"),
+    Machine("ppc64el", "bookworm", "ppc64el", "linux-image-powerpc64le"),
+    Machine("s390x", "bookworm", "s390x", "linux-image-s390x"),
 )

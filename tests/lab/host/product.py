@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 from . import LAB, REPOSITORY, LabError, cache, command
+from .archive import native
+from .machines import PROCESSORS
 
 _RELEASED = ("amd64", "arm64", "armhf")
 
@@ -33,11 +35,14 @@ def packages(architecture: str) -> Path:
     def build(into: Path) -> None:
         print(f"building the package of {commit[:7]} for {architecture}: some minutes, once", flush=True)
         made = into / "made"
+        # Programs for the architecture run here (see dependencies.py), so the completions need no zramdctl of this machine.
+        settings = {} if architecture == native() else {
+            "ZRAMDCTL": "target/release/zramdctl", "QEMU_LD_PREFIX": f"/usr/{PROCESSORS[architecture].triplet}"}
         if architecture in _RELEASED:
-            command.run("build the package", REPOSITORY / "packaging/build-release", made, architecture)
+            command.run("build the package", REPOSITORY / "packaging/build-release", made, architecture, env=os.environ | settings)
         else:
-            tools = {name.upper(): command.run(f"find {name}", "rustup", "which", name).strip() for name in ("cargo", "rustc")}
-            command.run("build the package", REPOSITORY / "packaging/build-deb", "--architecture", architecture, made, env=os.environ | tools)
+            settings |= {name.upper(): command.run(f"find {name}", "rustup", "which", name).strip() for name in ("cargo", "rustc")}
+            command.run("build the package", REPOSITORY / "packaging/build-deb", "--architecture", architecture, made, env=os.environ | settings)
         shutil.move(next(made.glob(f"zramd_*_{architecture}.deb")), into / "zramd.deb")
         shutil.rmtree(made)
         lower_version(into / "zramd.deb", into / "earlier.deb")
