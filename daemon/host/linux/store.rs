@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use super::lock;
-use crate::{Errno, HostError, RecordFile};
+use crate::{HostError, RecordFile};
 
 /// The verdict of the benchmark, which is kept over reboots.
 pub const VERDICT: &str = logic::benchmark::cache::FILE;
