@@ -135,7 +135,7 @@ pub enum Command {
         #[arg(long, value_name = "MILLISECONDS")]
         stats: Option<u32>,
     },
-    /// Look for problems, and say how to mend each and who ends programs when memory runs out
+    /// Look for problems, and say how to mend each, who ends programs when memory runs out, and what hibernation lacks
     Doctor(JsonForm),
     /// Write a report about this machine that can be sent to others: versions, kernel options, figures, results of `doctor`
     Report {

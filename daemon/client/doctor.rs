@@ -29,6 +29,7 @@ use logic::config::settings::{DeviceSettings, RamDiskSettings};
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
 use logic::health;
+use logic::hibernation::{Lack, Machine};
 use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::oom::{Killers, SHOW};
 use logic::overlay;
@@ -87,10 +88,18 @@ pub(super) fn systemctl(words: &[&str]) -> Option<String> {
 
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
-    let Examined { loaded, found, has_systemd, .. } = examine(cli)?;
+    let Examined { snapshot, loaded, found, standing } = examine(cli)?;
+    let has_systemd = standing.systemd.is_some();
+    let hibernation = standing.container.is_none().then(|| hibernation(&snapshot));
     let oom_killers = has_systemd.then(|| systemctl(&SHOW)).flatten().map(|text| Killers::parse(&text));
-    let document = Document { schema_version: SCHEMA_VERSION, problems: &found, oom_killers };
-    out::result(json, &document, || render(&document, &loaded, Style::stdout(cli.color)))?;
+    let hibernation_lacks = hibernation.as_ref().map(Machine::lacks);
+    let document =
+        Document { schema_version: SCHEMA_VERSION, problems: &found, oom_killers, hibernation_lacks };
+    out::result(json, &document, || {
+        let mut text = render(&document, &loaded, Style::stdout(cli.color));
+        text.extend(hibernation.map(|machine| format!("{}\n", machine.sentence())));
+        text
+    })?;
     Ok(match found.first().map(|finding| finding.level) {
         None | Some(Level::Note) => ExitStatus::Success,
         Some(Level::Warning) => ExitStatus::Inactive,
@@ -106,8 +115,8 @@ pub(super) struct Examined {
     pub loaded: Loaded,
     /// All findings, worst first.
     pub found: Vec<Finding>,
-    /// Whether systemd runs.
-    pub has_systemd: bool,
+    /// The state of zramd.
+    pub standing: Standing,
 }
 
 /// Looks for all findings.
@@ -141,7 +150,7 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     }
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
-    Ok(Examined { snapshot, loaded, found, has_systemd: standing.systemd.is_some() })
+    Ok(Examined { snapshot, loaded, found, standing })
 }
 
 /// The changes that a reload would make, if they can be determined.
@@ -163,6 +172,22 @@ pub(super) struct Document<'a> {
     problems: &'a [Finding],
     /// Programs that end others when memory runs out; null if that is unknown, as without systemd.
     oom_killers: Option<Killers>,
+    /// What hibernation lacks; null in a container.
+    hibernation_lacks: Option<Vec<Lack>>,
+}
+
+/// Facts about hibernation.
+fn hibernation(snapshot: &Snapshot) -> Machine {
+    let host = read::host();
+    let root = Path::new("/");
+    Machine {
+        states: files::read_optional(root, "/sys/power/state").unwrap_or_default(),
+        resume: host.text(MachineFile::Resume).unwrap_or_default(),
+        is_efi: root.join("sys/firmware/efi").is_dir(),
+        swaps: gather::swaps(&host).unwrap_or_default(),
+        active_kib: gather::machine(&host).memory.active_anonymous_kib,
+        compressed_kib: snapshot.total(|stats| stats.memory.mem_used_total) / 1024,
+    }
 }
 
 /// The findings with their number, and who ends programs.
@@ -461,7 +486,7 @@ mod tests {
     }
 
     fn document(problems: &[Finding]) -> Document<'_> {
-        Document { schema_version: SCHEMA_VERSION, problems, oom_killers: None }
+        Document { schema_version: SCHEMA_VERSION, problems, oom_killers: None, hibernation_lacks: None }
     }
 
     fn change(number: u32, action: Action, detail: &str) -> Change {

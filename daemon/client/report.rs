@@ -231,7 +231,7 @@ struct Kernel {
     pressure: bool,
     /// Ways to sleep.
     sleep: BTreeSet<&'static str>,
-    /// Whether the command line names a device to resume from.
+    /// Whether the kernel has a device to resume from.
     resume: bool,
     /// Whether the command line has an option for zram or zswap.
     command_line: bool,
@@ -376,6 +376,7 @@ struct Raw {
     release: String,
     cpuinfo: String,
     cmdline: String,
+    resume: String,
     config: String,
     os_release: String,
     systemd: String,
@@ -439,6 +440,7 @@ fn collect(cli: &Cli) -> Result<Raw, Error> {
         has_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
         cpuinfo: machine(MachineFile::Cpuinfo),
         cmdline: machine(MachineFile::Cmdline),
+        resume: machine(MachineFile::Resume),
         config: configs.iter().map(|path| text(path)).find(|text| !text.is_empty()).unwrap_or_default(),
         os_release: Some(text("/etc/os-release"))
             .filter(|text| !text.is_empty())
@@ -550,7 +552,7 @@ fn kernel(raw: &Raw) -> Kernel {
         lru_gen: is_on(&raw.lru_gen),
         pressure: raw.has_pressure,
         sleep: self::words(&raw.sleep, &SLEEP),
-        resume: health::hibernates(&raw.cmdline),
+        resume: health::hibernates(&raw.cmdline, &raw.resume),
         command_line: raw.cmdline.split_whitespace().any(|word| words(&word)),
     }
 }
@@ -790,6 +792,7 @@ mod tests {
             cmdline: format!(
                 "root=/dev/{secret} ip={secret} resume=UUID={secret} zswap.enabled=1 {secret}\n"
             ),
+            resume: "0:0\n".to_owned(),
             config: format!(
                 "CONFIG_LOCALVERSION=\"{secret}\"\nCONFIG_ZRAM=m\nCONFIG_SWAP=y\nCONFIG_PSI={secret}\nCONFIG_{secret}=y\n"
             ),

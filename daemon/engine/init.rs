@@ -13,13 +13,14 @@ const DISPLAY_MANAGER: &str = "/etc/systemd/system/display-manager.service";
 
 /// The machine, and its present configuration. What cannot be read counts as missing: the root may be that of another machine.
 pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
+    let text = |file| host.text(file).unwrap_or_default();
     Machine {
         memory_bytes: gather::machine(host).memory.total_kib.saturating_mul(1024),
         mounts: gather::mounts(host).unwrap_or_default(),
         has_display: host.path_kind(DISPLAY_MANAGER) != PathKind::Missing,
         swaps: gather::swaps(host).unwrap_or_default(),
         zswap: host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y"),
-        hibernates: hibernates(host),
+        hibernates: health::hibernates(&text(MachineFile::Cmdline), &text(MachineFile::Resume)),
         rotates: None,
         managed: gather::records(host).unwrap_or_default().into_keys().collect(),
         others: gather::other_managers(host),
@@ -30,12 +31,4 @@ pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
             .map(|device| format!("zram{}", device.number))
             .collect(),
     }
-}
-
-/// Whether hibernation to a disk is configured: on the kernel command line, or by the initramfs.
-fn hibernates<H: Host>(host: &H) -> bool {
-    let text = |file| host.text(file).unwrap_or_default();
-    let (cmdline, resume) = (text(MachineFile::Cmdline), text(MachineFile::Resume));
-    let is_set = !matches!(resume.trim(), "" | "0:0");
-    health::hibernates(&cmdline) || is_set && !cmdline.split_whitespace().any(|word| word == "noresume")
 }

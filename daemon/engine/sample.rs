@@ -50,6 +50,7 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
         zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",
         other_managers: gather::other_managers(host),
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
+        resume: host.text(MachineFile::Resume).or_else(absent)?,
         lost,
         damaged,
         swaps,

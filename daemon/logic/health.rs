@@ -6,6 +6,7 @@
 use super::config::problem::{Problem, Severity};
 use super::facts::{Does, OtherManager};
 use super::finding::{Code, Finding, Level, NEARLY_FULL_PERCENT};
+use super::hibernation;
 use super::human::human;
 use super::maintain::resize;
 use super::proc::{SwapLine, zram_number};
@@ -24,6 +25,8 @@ pub struct Surroundings {
     pub other_managers: Vec<OtherManager>,
     /// The kernel command line.
     pub cmdline: String,
+    /// `/sys/power/resume`.
+    pub resume: String,
     /// Names of targets that were set up, but whose device is gone or was reset.
     pub lost: Vec<String>,
     /// Damaged records.
@@ -362,7 +365,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
             Level::Warning,
             Code::NoDiskSwapForHibernation,
             "",
-            "resume= is set, but all active swap is compressed memory, which cannot hold a hibernation image",
+            "the kernel has a disk to resume from, but all active swap is compressed memory, which cannot hold a hibernation image",
             "switch on swap on a disk, with a lower priority than that of compressed swap",
         ));
     }
@@ -377,10 +380,10 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
     }
 }
 
-/// Whether a kernel command line asks for hibernation to a disk.
-pub fn hibernates(cmdline: &str) -> bool {
+/// Whether hibernation to a disk is configured: on the kernel command line, or by the initramfs in `/sys/power/resume`.
+pub fn hibernates(cmdline: &str, resume: &str) -> bool {
     let mut words = cmdline.split_whitespace();
-    words.clone().any(|word| word.starts_with("resume="))
+    (hibernation::is_set(resume) || words.clone().any(|word| word.starts_with("resume=")))
         && words.all(|word| word != "noresume")
         && resume_device(cmdline).is_none()
 }
@@ -388,7 +391,9 @@ pub fn hibernates(cmdline: &str) -> bool {
 /// Whether hibernation to a disk is configured, and all active swap is on zram.
 fn resumes_without_disk(around: &Surroundings) -> bool {
     let is_memory = |swap: &SwapLine| swap.zram_number().is_some();
-    hibernates(&around.cmdline) && !around.swaps.is_empty() && around.swaps.iter().all(is_memory)
+    hibernates(&around.cmdline, &around.resume)
+        && !around.swaps.is_empty()
+        && around.swaps.iter().all(is_memory)
 }
 
 /// The zram device in `resume=`, if it is one.
@@ -561,6 +566,7 @@ mod tests {
             zswap: true,
             other_managers: vec![crate::facts::OTHER_MANAGERS[0]],
             cmdline: "quiet resume=/dev/zram0".to_owned(),
+            resume: "0:0\n".to_owned(),
             lost: vec!["zram3".to_owned()],
             damaged: vec![Damaged {
                 file: "zram9.json".to_owned(),
@@ -572,11 +578,15 @@ mod tests {
             yields: false,
         };
         let zram = SwapLine { path: "/dev/zram0".into(), size_kib: 4, used_kib: 0, priority: 100 };
-        let hibernating = |cmdline: &str, swaps: &[&SwapLine]| {
+        let resuming = |cmdline: &str, resume: &str, swaps: &[&SwapLine]| {
             let swaps = swaps.iter().map(|swap| (*swap).clone()).collect();
-            let around = Surroundings { swaps, cmdline: cmdline.to_owned(), ..Surroundings::default() };
+            let (cmdline, resume) = (cmdline.to_owned(), resume.to_owned());
+            let around = Surroundings { swaps, cmdline, resume, ..Surroundings::default() };
             codes(swap_device(), &around).contains(&"no-disk-swap-for-hibernation".to_owned())
         };
+        let hibernating = |cmdline: &str, swaps: &[&SwapLine]| resuming(cmdline, "0:0\n", swaps);
+        assert!(resuming("quiet", "254:16\n", &[&zram]), "the initramfs has set it");
+        assert!(!resuming("noresume", "254:16\n", &[&zram]));
         assert!(hibernating("resume=UUID=1", &[&zram]));
         assert!(!hibernating("resume=UUID=1", &[&zram, &disk]));
         assert!(!hibernating("resume=UUID=1 noresume", &[&zram]));

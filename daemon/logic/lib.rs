@@ -15,6 +15,7 @@ pub mod facts;
 pub mod figure;
 pub mod finding;
 pub mod health;
+pub mod hibernation;
 pub mod human;
 pub mod import;
 pub mod init;

@@ -17,6 +17,8 @@ pub struct Memory {
     pub available_kib: u64,
     /// `AnonPages`.
     pub anonymous_kib: u64,
+    /// `Active(anon)`.
+    pub active_anonymous_kib: u64,
     /// `SwapTotal`.
     pub swap_total_kib: u64,
     /// `SwapFree`.
@@ -32,6 +34,7 @@ pub fn parse_meminfo(text: &str) -> Memory {
             "MemTotal" => &mut memory.total_kib,
             "MemAvailable" => &mut memory.available_kib,
             "AnonPages" => &mut memory.anonymous_kib,
+            "Active(anon)" => &mut memory.active_anonymous_kib,
             "SwapTotal" => &mut memory.swap_total_kib,
             "SwapFree" => &mut memory.swap_free_kib,
             _ => continue,
@@ -273,13 +276,14 @@ mod tests {
 
     #[test]
     fn meminfo_is_read_by_name_and_odd_lines_are_left_out() {
-        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nAnonPages: 90 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\n";
+        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nAnonPages: 90 kB\nActive(anon): 60 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\n";
         assert_eq!(
             parse_meminfo(text),
             Memory {
                 total_kib: 801_322,
                 available_kib: 700,
                 anonymous_kib: 90,
+                active_anonymous_kib: 60,
                 swap_total_kib: 0,
                 swap_free_kib: 0
             }

@@ -22,7 +22,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The next saves of RAM disks by timer.
 #[derive(Debug, Default)]
 pub struct NextSaves {
-    /// Microseconds since 1970, by name.
+    /// By name, in microseconds of CLOCK_MONOTONIC as PID 1 has said: a step of the clock or a suspend changes the time of day at
+    /// which a timer elapses, and nothing tells of it.
     known: std::sync::Mutex<BTreeMap<String, u64>>,
     /// Notified to ask again.
     outdated: Notify,
@@ -32,10 +33,11 @@ impl NextSaves {
     /// The next save in microseconds since 1970; 0 if there is none, or if it is not known yet.
     pub fn of(&self, disk: &str) -> u64 {
         let next = lock(&self.known).get(disk).copied().unwrap_or(0);
-        if next < clock::unix_usec() {
+        let now = monotonic_usec();
+        if next < now {
             self.ask();
         }
-        next
+        since_1970(next, now, clock::unix_usec())
     }
 
     /// Has PID 1 asked again.
@@ -48,7 +50,7 @@ impl NextSaves {
         self.outdated.notified().await;
         let mut known = BTreeMap::new();
         for disk in disks() {
-            let next = next(connection, &saving_timer(&disk)).await;
+            let next = monotonic(connection, &saving_timer(&disk)).await;
             known.insert(disk, next);
         }
         *lock(&self.known) = known;
@@ -58,11 +60,18 @@ impl NextSaves {
 
 /// When this timer elapses next, in microseconds since 1970; 0 if it does not, or if it is unknown.
 pub async fn next(connection: &Connection, unit: &str) -> u64 {
+    since_1970(monotonic(connection, unit).await, monotonic_usec(), clock::unix_usec())
+}
+
+/// The same as PID 1 says it.
+async fn monotonic(connection: &Connection, unit: &str) -> u64 {
     let interface = "org.freedesktop.systemd1.Timer";
     let next = property_of(connection, unit, interface, "NextElapseUSecMonotonic").await;
-    let next = next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0);
-    let now = micros(LinuxHost::new("/").monotonic());
-    since_1970(next, now, clock::unix_usec())
+    next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0)
+}
+
+fn monotonic_usec() -> u64 {
+    micros(LinuxHost::new("/").monotonic())
 }
 
 /// A time of CLOCK_MONOTONIC as microseconds since 1970. PID 1 returns 0 or the largest number if there is none.
@@ -73,6 +82,15 @@ fn since_1970(next: u64, now: u64, today: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_is_known_follows_the_clock() {
+        let saves = NextSaves::default();
+        lock(&saves.known).insert("a".to_owned(), monotonic_usec() + 60_000_000);
+        let ahead = saves.of("a") - clock::unix_usec();
+        assert!((50_000_000..=60_000_000).contains(&ahead), "{ahead}");
+        assert_eq!(saves.of("b"), 0);
+    }
 
     #[test]
     fn monotonic_times_are_converted_relative_to_now() {

@@ -20,6 +20,10 @@
 #   skip REASON                        ends the scenario as skipped
 #   leave_by reboot|soft-reboot|poweroff
 #                                      how this stage ends (before another stage: reboot by default)
+#   leave_by suspend|hibernate         after `enable_sleep` in `prepare`: the next stage begins when the system resumes, which is after
+#                                      /run/asleep-for seconds for suspend; it also begins if the system does not sleep
+#   next_stage NUMBER                  which stage is next, instead of the one after this
+#   next_kernel_args ARGUMENT…         further arguments of the kernel from the next boot on
 #   swap_field DEVICE 3|4|5            size, used and priority in /proc/swaps
 #   hold MIB, held_is_intact           fills that much memory in a process; whether its contents are unchanged
 #   watch_swaps, swap_changes          what was switched on and off in between
@@ -93,6 +97,15 @@ skip() {
     echo "$*" >$LAB_OUT/skipped
     exit 0
 }
+
+# Copied because the host's directory is unmounted while the system sleeps.
+enable_sleep() { install -D /lab/guest/asleep /usr/lib/systemd/system-sleep/lab; }
+# Whether all units have settled after sleep.
+is_awake() { [[ -z $(systemctl list-jobs --no-legend) ]] && ! systemctl --quiet is-active sleep.target zramd-drain.service; }
+# Total time asleep since boot, in seconds.
+seconds_asleep() { python3 -c 'import time; print(f"{time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic():.2f}")'; }
+next_stage() { echo $(($1 - 1)) >"$LAB_STATE/stage"; }
+next_kernel_args() { echo "$*" >"$LAB_STATE/kernel-args"; }
 
 leave_by() { echo "$1" >$LAB_STATE/leave-by; }
 shutdown_seconds() { cat $LAB_STATE/shutdown-seconds; }

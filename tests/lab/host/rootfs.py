@@ -13,7 +13,7 @@ REVISION = "1"  # part of the cache key: raise it when this file builds differen
 SUITE = "trixie"
 SIZE = "1G"  # of a sparse file; guests write to a copy-on-write layer
 PACKAGES = (
-    "cryptsetup-bin", "dbus", "e2fsprogs", "fuse3", "kmod", "libpam-systemd", "mount", "pacman-package-manager", "polkitd", "procps", "python3",
+    "btrfs-progs", "cryptsetup-bin", "dbus", "e2fsprogs", "fuse3", "kmod", "libpam-systemd", "mount", "pacman-package-manager", "polkitd", "procps", "python3",
     "rpm", "systemd", "systemd-sysv", "udev", "util-linux",
 )
 # On emulated machines, which have what a user of zramd has.

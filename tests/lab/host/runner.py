@@ -167,7 +167,10 @@ class _Boots:
             time.sleep(moment)
 
     def _guest(self, arguments: list[str]) -> "_WatchedGuest":
+        added = self._state / "kernel-args"
         arguments = [f"lab.kernel={self._kernel.name}", *self._scenario.kernel_args, *arguments]
+        if added.exists():
+            arguments += added.read_text().split()
         return _WatchedGuest(self._scenario, self._kernel, self._directory, arguments, self._stop)
 
 

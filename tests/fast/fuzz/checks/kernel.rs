@@ -75,10 +75,17 @@ fn escape(name: &[u8]) -> Vec<u8> {
 
 fn meminfo(text: &str) {
     let memory = proc::parse_meminfo(text);
-    let Memory { total_kib, available_kib, anonymous_kib, swap_total_kib, swap_free_kib } = memory;
+    let Memory {
+        total_kib,
+        available_kib,
+        anonymous_kib,
+        active_anonymous_kib,
+        swap_total_kib,
+        swap_free_kib,
+    } = memory;
     let printed = format!(
         "MemTotal: {total_kib} kB\nMemAvailable: {available_kib} kB\nAnonPages: {anonymous_kib} kB\n\
-         SwapTotal: {swap_total_kib} kB\nSwapFree: {swap_free_kib} kB\n"
+         Active(anon): {active_anonymous_kib} kB\nSwapTotal: {swap_total_kib} kB\nSwapFree: {swap_free_kib} kB\n"
     );
     assert_eq!(proc::parse_meminfo(&printed), memory);
     // Sizes are computed from it.
