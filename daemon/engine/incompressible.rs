@@ -1,4 +1,5 @@
-//! Stops swapping with `vm.swappiness`, and resumes it: see [`logic::maintain::incompressible`].
+//! The record of a stop of swapping: see [`logic::maintain::incompressible`]. The daemon itself sets `vm.swappiness`, because that must
+//! not take memory.
 
 use super::device::create::save;
 use super::error::Error;
@@ -6,10 +7,7 @@ use super::gather::{record_of, records, swaps};
 use super::provision::serialised;
 use super::undo::set_if;
 use host::Host;
-use logic::device::attribute::Attribute;
-use logic::device::stat::{BlockStat, IoStat, MmStat};
-use logic::maintain::arrivals::Totals;
-use logic::maintain::incompressible::{NEVER, configured, is_stopped, undo};
+use logic::maintain::incompressible::{configured, is_prepared, undo};
 use logic::record::{Progress, Record, Target, Undo};
 use logic::request::Request;
 use logic::vm::Tunable;
@@ -26,47 +24,38 @@ pub fn swap_numbers<H: Host>(host: &H) -> Result<Option<Vec<u32>>, Error> {
     Ok(swaps.iter().map(|swap| swap.zram_number().filter(stays_in_memory)).collect())
 }
 
-/// What these devices have taken in since they were set up.
-pub fn totals<H: Host>(host: &H, numbers: &[u32]) -> Result<Totals, Error> {
-    let mut totals = Totals::default();
-    for number in numbers {
-        let text = |attribute| host.read_attribute(*number, attribute);
-        let block = BlockStat::parse(&text(Attribute::Stat)?).unwrap_or_default();
-        let io = IoStat::parse(&text(Attribute::IoStat)?).unwrap_or_default();
-        let memory = MmStat::parse(&text(Attribute::MmStat)?).unwrap_or_default();
-        totals = totals.with(&block, &io, &memory, host.page_size());
-    }
-    Ok(totals)
-}
-
-/// Stops swapping; false if `[vm]` has not set `vm.swappiness`, or another program has changed it.
-pub fn stop<H: Host>(host: &mut H) -> Result<bool, Error> {
+/// Notes in the record of `[vm]` how to undo a stop of swapping. Returns the value of `vm.swappiness`, unless `[vm]` has not set it, or
+/// another program has changed it.
+pub fn prepare<H: Host>(host: &mut H) -> Result<Option<String>, Error> {
     serialised(host, |host| {
-        let Some(mut record) = vm_record(host)? else { return Ok(false) };
+        let Some(mut record) = vm_record(host)? else { return Ok(None) };
         let found = host.read_tunable(Tunable::Swappiness)?;
         let Some(undo) = undo(&record).filter(|_| configured(&record) == Some(&found)) else {
-            return Ok(false);
+            return Ok(None);
         };
-        record.undo.push(undo);
-        save(host, &record)?;
-        host.write_tunable(Tunable::Swappiness, NEVER)?;
-        Ok(true)
+        if !is_prepared(&record) {
+            record.undo.push(undo);
+            save(host, &record)?;
+        }
+        Ok(Some(found))
     })
 }
 
-/// Resumes swapping; false if it was not stopped.
-pub fn resume<H: Host>(host: &mut H) -> Result<bool, Error> {
+/// Resumes swapping, and removes the note; whether it was stopped.
+pub fn end<H: Host>(host: &mut H) -> Result<bool, Error> {
     // Without the lock, which at most starts of the daemon is not needed.
-    if !vm_record(host)?.as_ref().is_some_and(is_stopped) {
+    if !vm_record(host)?.as_ref().is_some_and(is_prepared) {
         return Ok(false);
     }
     serialised(host, |host| {
-        let Some(mut record) = vm_record(host)?.filter(is_stopped) else { return Ok(false) };
+        let Some(mut record) = vm_record(host)?.filter(is_prepared) else { return Ok(false) };
+        let mut is_stopped = false;
         if let Some(Undo::RestoreTunable { tunable, before, ours }) = record.undo.pop() {
+            is_stopped = host.read_tunable(tunable)? == ours;
             set_if(host, tunable, &ours, &before)?;
         }
         save(host, &record)?;
-        Ok(true)
+        Ok(is_stopped)
     })
 }
 

@@ -123,7 +123,9 @@ pub fn vm_views<H: Host>(host: &H, record: &Record) -> Result<Vec<VmView>, Error
         let Undo::RestoreTunable { tunable, before, ours } = undo else { continue };
         if let Some(view) = views.iter_mut().find(|view| view.name == tunable.name()) {
             // While swapping is stopped.
-            view.set_to.clone_from(ours);
+            if view.value == *ours {
+                view.set_to.clone_from(ours);
+            }
             continue;
         }
         views.push(VmView {

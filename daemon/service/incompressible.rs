@@ -8,10 +8,11 @@ use super::core::Core;
 use super::journal;
 use super::lock::lock;
 use engine::Error;
-use engine::incompressible::{resume, stop, swap_numbers, totals};
-use host::Host;
-use host::linux::{LinuxHost, stalls};
-use logic::maintain::incompressible::{CALM, Decision, INTERVAL, TRIGGER, Watch};
+use engine::incompressible::{prepare, swap_numbers};
+use host::linux::LinuxHost;
+use host::linux::stalls::{self, Swapping};
+use host::{Host, HostError};
+use logic::maintain::incompressible::{CALM, Decision, INTERVAL, NEVER, TRIGGER, Watch};
 
 /// Starts the thread, once, if the configuration asks for it. Without the file of the kernel, which was opened at start, the
 /// journal has the reason.
@@ -20,6 +21,9 @@ pub fn follow(core: &Arc<Core>) {
         return;
     }
     let Some(file) = lock(&core.stalls).take() else { return };
+    if let Err(error) = stalls::stay_in_memory() {
+        log::warn!("cannot lock memory, so swapping may stop late: {error}");
+    }
     let core = Arc::clone(core);
     let begun = std::thread::Builder::new().name("incompressible".to_owned()).spawn(move || {
         if let Err(error) = file.and_then(|file| wait_and_watch(&core, &file)) {
@@ -34,58 +38,63 @@ pub fn follow(core: &Arc<Core>) {
 
 /// Resumes swapping, also after a daemon that was killed.
 pub fn end() {
-    journal_resumed(resume(&mut LinuxHost::new("/")));
+    match engine::incompressible::end(&mut LinuxHost::new("/")) {
+        Ok(true) => journal::swapping_resumed(),
+        Ok(false) => {}
+        Err(error) => log::warn!("cannot resume swapping: {error}"),
+    }
 }
 
 fn wait_and_watch(core: &Core, file: &File) -> std::io::Result<()> {
     stalls::arm(file, TRIGGER)?;
     loop {
         if stalls::wait(file, None)? && core.view().stops_swapping {
-            watch(core, file)?;
+            match begin() {
+                Ok(Some((value, swapping))) => watch(core, file, &value, &swapping)?,
+                Ok(None) => {}
+                Err(error) => log::warn!("cannot stop swapping: {error}"),
+            }
+            end();
         }
     }
 }
 
-/// Until memory is no longer short.
-fn watch(core: &Core, file: &File) -> std::io::Result<()> {
+/// The configured `vm.swappiness`, and what is needed to stop swapping; nothing if it is not to be stopped here.
+fn begin() -> Result<Option<(String, Swapping)>, Error> {
     let mut host = LinuxHost::new("/");
+    let Some(numbers) = swap_numbers(&host)?.filter(|numbers| !numbers.is_empty()) else { return Ok(None) };
+    let Some(value) = prepare(&mut host)? else { return Ok(None) };
+    let swapping =
+        Swapping::open(&numbers).map_err(|error| HostError::io("vm.swappiness", "prepare", &error))?;
+    Ok(Some((value, swapping)))
+}
+
+/// Until memory is no longer short. Without taking memory, unless there is something for the journal.
+fn watch(core: &Core, file: &File, value: &str, swapping: &Swapping) -> std::io::Result<()> {
+    let host = LinuxHost::new("/");
     let memory = core.latest().memory.total_bytes;
-    let numbers = swap_numbers(&host).unwrap_or_else(|error| {
-        log::warn!("{error}");
-        None
-    });
-    let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) else { return Ok(()) };
     let (mut watch, mut reported) = (Watch::default(), host.monotonic());
     loop {
         let now = host.monotonic();
-        let decision = match totals(&host, &numbers) {
-            Ok(totals) => watch.look(now, totals, memory),
-            // A device was removed.
-            Err(_) => break,
-        };
-        match decision {
-            Some(Decision::Stop(arrived)) if !core.is_stopping() => match stop(&mut host) {
-                Ok(true) => journal::swapping_stopped(arrived),
-                Ok(false) => {}
-                Err(error) => log::warn!("cannot stop swapping: {error}"),
-            },
-            Some(Decision::Resume) => journal_resumed(resume(&mut host)),
+        // A device that was removed ends it.
+        let Ok(totals) = swapping.totals() else { return Ok(()) };
+        match watch.look(now, totals, memory) {
+            Some(Decision::Stop(arrived)) if !core.is_stopping() => {
+                if swapping.set(value, NEVER)? {
+                    journal::swapping_stopped(arrived);
+                }
+            }
+            Some(Decision::Resume) => {
+                if swapping.set(NEVER, value)? {
+                    journal::swapping_resumed();
+                }
+            }
             Some(Decision::Stop(_)) | None => {}
         }
         if stalls::wait(file, Some(INTERVAL))? {
             reported = host.monotonic();
         } else if now.saturating_sub(reported) >= CALM {
-            break;
+            return Ok(());
         }
-    }
-    journal_resumed(resume(&mut host));
-    Ok(())
-}
-
-fn journal_resumed(result: Result<bool, Error>) {
-    match result {
-        Ok(true) => journal::swapping_resumed(),
-        Ok(false) => {}
-        Err(error) => log::warn!("cannot resume swapping: {error}"),
     }
 }

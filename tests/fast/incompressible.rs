@@ -1,6 +1,6 @@
 //! Swapping that stops, on the simulated machine: what is set, and that everything puts it back.
 
-use engine::incompressible::{resume, stop, swap_numbers};
+use engine::incompressible::{end, prepare, swap_numbers};
 use engine::sample::vm_views;
 use host::BlockProbe;
 use logic::config::{self, Loaded};
@@ -40,38 +40,61 @@ fn swappiness(machine: &SimMachine) -> String {
     machine.look().tunables[&Tunable::Swappiness].clone()
 }
 
+/// As the daemon does; whether it may.
+fn stop(machine: &SimMachine) -> bool {
+    let value = prepare(&mut machine.process()).unwrap();
+    if let Some(value) = &value {
+        let before = machine.change().tunables.insert(Tunable::Swappiness, "0".to_owned());
+        assert_eq!(before.as_ref(), Some(value));
+    }
+    value.is_some()
+}
+
+fn resume(machine: &SimMachine) -> bool {
+    end(&mut machine.process()).unwrap()
+}
+
 #[test]
 fn it_stops_and_is_resumed() {
     let machine = machine(TUNED);
-    assert_eq!(resume(&mut machine.process()), Ok(false));
-    assert_eq!(stop(&mut machine.process()), Ok(true));
+    assert!(!resume(&machine));
+    // Prepared, and then there was no reason to stop.
+    assert_eq!(prepare(&mut machine.process()), Ok(Some("150".to_owned())));
+    assert!(shown(&machine).contains(&("vm.swappiness".to_owned(), "60".to_owned(), false)));
+    assert_eq!(prepare(&mut machine.process()), Ok(Some("150".to_owned())));
+    assert!(!resume(&machine));
+    assert!(stop(&machine));
     assert_eq!(swappiness(&machine), "0");
-    assert_eq!(stop(&mut machine.process()), Ok(false));
-    // A start of the unit, and a reload, leave it as it is; nobody is said to have changed it.
+    assert!(!stop(&machine));
+    // A start of the unit, and a reload, leave it as it is; no other program is said to have changed it.
     assert!(engine::apply(&mut machine.process(), &load(TUNED)).unwrap().plan.is_empty());
-    let record = engine::gather::record_of(&machine.process(), &Target::Vm).unwrap().unwrap();
-    let views = vm_views(&machine.process(), &record).unwrap();
-    let shown: Vec<_> =
-        views.iter().map(|view| (view.name.as_str(), view.before.as_str(), view.is_changed())).collect();
-    assert_eq!(shown[0], ("vm.swappiness", "60", false));
-    assert!(shown[1..].iter().all(|(name, ..)| *name != "vm.swappiness"));
-    assert_eq!(resume(&mut machine.process()), Ok(true));
+    assert!(shown(&machine).contains(&("vm.swappiness".to_owned(), "60".to_owned(), false)));
+    assert!(resume(&machine));
     assert_eq!(swappiness(&machine), "150");
-    assert_eq!(resume(&mut machine.process()), Ok(false));
+    assert!(!resume(&machine));
     revert(&machine);
     assert_eq!(swappiness(&machine), "60");
+}
+
+/// The settings as people see them: name, value before, and whether another program is said to have changed it.
+fn shown(machine: &SimMachine) -> Vec<(String, String, bool)> {
+    let record = engine::gather::record_of(&machine.process(), &Target::Vm).unwrap().unwrap();
+    let views = vm_views(&machine.process(), &record).unwrap();
+    let names: std::collections::BTreeSet<&str> = views.iter().map(|view| view.name.as_str()).collect();
+    assert_eq!(names.len(), views.len(), "each once");
+    views.iter().map(|view| (view.name.clone(), view.before.clone(), view.is_changed())).collect()
 }
 
 #[test]
 fn everything_that_ends_the_settings_ends_it() {
     let machine = machine(TUNED);
-    assert_eq!(stop(&mut machine.process()), Ok(true));
+    assert!(stop(&machine));
     apply(&machine, &TUNED.replace("tune = true", "tune = true\nswappiness = 120"));
     assert_eq!(swappiness(&machine), "120");
-    assert_eq!(stop(&mut machine.process()), Ok(true));
+    assert!(stop(&machine));
     assert_eq!(engine::down(&mut machine.process(), &Target::Vm), Ok(true));
     assert_eq!(swappiness(&machine), "60");
-    assert_eq!(resume(&mut machine.process()), Ok(false));
+    assert!(!resume(&machine));
 }
 
 #[test]
@@ -83,18 +106,18 @@ fn only_what_the_settings_have_set_is_changed() {
     ] {
         let machine = machine(text);
         let before = swappiness(&machine);
-        assert_eq!(stop(&mut machine.process()), Ok(false), "{text}");
-        assert_eq!(resume(&mut machine.process()), Ok(false), "{text}");
+        assert!(!stop(&machine), "{text}");
+        assert!(!resume(&machine), "{text}");
         assert_eq!(swappiness(&machine), before, "{text}");
     }
     let machine = machine(TUNED);
     machine.change().tunables.insert(Tunable::Swappiness, "77".to_owned());
-    assert_eq!(stop(&mut machine.process()), Ok(false));
+    assert!(!stop(&machine));
     machine.change().tunables.insert(Tunable::Swappiness, "150".to_owned());
     // By an administrator, while it is stopped.
-    assert_eq!(stop(&mut machine.process()), Ok(true));
+    assert!(stop(&machine));
     machine.change().tunables.insert(Tunable::Swappiness, "10".to_owned());
-    assert_eq!(resume(&mut machine.process()), Ok(true));
+    assert!(!resume(&machine));
     assert_eq!(swappiness(&machine), "10");
 }
 
@@ -106,7 +129,7 @@ fn whatever_happens_the_settings_come_back() {
             for kill in [None, Some(false), Some(true)] {
                 let machine = machine(TUNED);
                 if !begins {
-                    assert_eq!(stop(&mut machine.process()), Ok(true));
+                    assert!(stop(&machine));
                 }
                 match kill {
                     None => machine.fail_at(call, host::Errno::IO),
@@ -114,15 +137,17 @@ fn whatever_happens_the_settings_come_back() {
                     Some(true) => machine.kill_after(call),
                 }
                 let mut process = machine.process();
-                survive(|| if begins { stop(&mut process) } else { resume(&mut process) });
+                survive(
+                    || if begins { prepare(&mut process).map(drop) } else { end(&mut process).map(drop) },
+                );
                 drop(process);
                 machine.change().release_all();
                 machine.take_transcript();
-                let end = machine.look().clone();
-                resume(&mut machine.process()).unwrap();
+                let then = machine.look().clone();
+                resume(&machine);
                 assert_eq!(swappiness(&machine), "150", "{begins} {call} {kill:?}");
                 // Without another start of the daemon.
-                *machine.change() = end;
+                *machine.change() = then;
                 revert(&machine);
                 assert_eq!(swappiness(&machine), "60", "{begins} {call} {kill:?}");
             }

@@ -1,12 +1,18 @@
-//! `/proc/pressure/memory`: reports of the kernel that tasks wait for memory.
+//! Memory is short: reports of the kernel in `/proc/pressure/memory`, and what can be done then without taking memory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+use logic::device::attribute::Attribute;
+use logic::device::stat::{BlockStat, IoStat, MmStat};
+use logic::maintain::arrivals::Totals;
+use logic::vm::Tunable;
 
 /// The file.
 pub const FILE: &str = "/proc/pressure/memory";
@@ -23,6 +29,12 @@ pub fn open() -> io::Result<File> {
         set_capabilities(None, sets)?;
     }
     file
+}
+
+/// Keeps the pages of this process in memory, once they were used: it would otherwise read them from a disk or from swap when memory
+/// is short.
+pub fn stay_in_memory() -> io::Result<()> {
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
 }
 
 /// Makes the kernel report what a trigger describes; once for each open file.
@@ -44,4 +56,63 @@ pub fn wait(file: &File, time: Option<Duration>) -> io::Result<bool> {
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Counters of swap devices and `vm.swappiness`, as open files that were read before. To open a file takes memory, and a process that
+/// takes memory while it is short swaps out pages itself, for seconds if they do not compress.
+#[derive(Debug)]
+pub struct Swapping {
+    devices: Vec<[File; 3]>,
+    swappiness: File,
+    page_size: u64,
+}
+
+impl Swapping {
+    /// Opens and reads the files for these devices.
+    pub fn open(numbers: &[u32]) -> io::Result<Swapping> {
+        let device = |number: &u32| {
+            let open = |attribute: Attribute| {
+                File::open(format!("/sys/block/zram{number}/{}", attribute.file_name()))
+            };
+            Ok([open(Attribute::Stat)?, open(Attribute::IoStat)?, open(Attribute::MmStat)?])
+        };
+        let swapping = Swapping {
+            devices: numbers.iter().map(device).collect::<io::Result<_>>()?,
+            swappiness: OpenOptions::new().read(true).write(true).open(Tunable::Swappiness.path())?,
+            page_size: rustix::param::page_size() as u64,
+        };
+        swapping.totals()?;
+        swapping.is_set_to("")?;
+        Ok(swapping)
+    }
+
+    /// What these devices have taken in since they were set up.
+    pub fn totals(&self) -> io::Result<Totals> {
+        self.devices.iter().try_fold(Totals::default(), |totals, [stat, io_stat, mm_stat]| {
+            let block = with_text(stat, BlockStat::parse)?.unwrap_or_default();
+            let io = with_text(io_stat, IoStat::parse)?.unwrap_or_default();
+            let memory = with_text(mm_stat, MmStat::parse)?.unwrap_or_default();
+            Ok(totals.with(&block, &io, &memory, self.page_size))
+        })
+    }
+
+    /// Sets `vm.swappiness`, if its value is `from`; whether it was.
+    pub fn set(&self, from: &str, to: &str) -> io::Result<bool> {
+        let is_from = self.is_set_to(from)?;
+        if is_from {
+            self.swappiness.write_all_at(to.as_bytes(), 0)?;
+        }
+        Ok(is_from)
+    }
+
+    fn is_set_to(&self, value: &str) -> io::Result<bool> {
+        with_text(&self.swappiness, |text| text.trim_end() == value)
+    }
+}
+
+/// Reads a file from its beginning. The longest has 17 numbers.
+fn with_text<T>(file: &File, parse: impl FnOnce(&str) -> T) -> io::Result<T> {
+    let mut bytes = [0; 512];
+    let length = file.read_at(&mut bytes, 0)?;
+    Ok(parse(str::from_utf8(&bytes[..length]).unwrap_or_default()))
 }

@@ -13,7 +13,7 @@ const STOPS: u64 = 90;
 /// It is judged by what arrives until it is this part of the memory: a smaller amount may be a few pictures, between pages of
 /// other programs that do compress.
 const PART: u64 = 32;
-/// But at least by so many bytes.
+/// But at least by this, in bytes.
 const LEAST: u64 = 16 << 20;
 /// The longest time without swapping. Then pages arrive again, and are judged.
 pub const LONGEST: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with so many bytes of memory.
+    /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with `memory` bytes.
     pub fn look(&mut self, now: Duration, totals: Totals, memory: u64) -> Option<Decision> {
         if let Some(since) = self.stopped {
             let is_over = now.saturating_sub(since) >= LONGEST;
@@ -70,15 +70,15 @@ pub fn configured(record: &Record) -> Option<&str> {
     Some(value)
 }
 
-/// The undo of a stop, as the last one of the record of `[vm]`: a daemon that is killed leaves it to the next one, or to the
-/// end of `[vm]`.
+/// The undo of a stop. It is the last one in the record of `[vm]` while memory is short: a daemon that is killed leaves it to the next
+/// one, or to the end of `[vm]`.
 pub fn undo(record: &Record) -> Option<Undo> {
     let before = configured(record).filter(|value| *value != NEVER)?.to_owned();
     Some(Undo::RestoreTunable { tunable: Tunable::Swappiness, before, ours: NEVER.to_owned() })
 }
 
-/// Whether swapping is stopped according to the record of `[vm]`.
-pub fn is_stopped(record: &Record) -> bool {
+/// Whether the record of `[vm]` has it.
+pub fn is_prepared(record: &Record) -> bool {
     record.undo.last().is_some_and(|last| undo(record).as_ref() == Some(last))
 }
 
