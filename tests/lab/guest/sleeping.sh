@@ -34,7 +34,7 @@ wake_up() {
     SLEPT=$(awk -v now="$(seconds_asleep)" '{ printf "%.2f", now - $1 }' /run/asleep-before)
     note "slept for $SLEPT s"
     all_well
-    is 'nor has the kernel' "$(journalctl -b -k -p err -o short-monotonic --no-pager --quiet)" ''
+    is 'nor has the kernel' "$(journalctl -b -p err -o short-monotonic --no-pager --quiet SYSLOG_IDENTIFIER=kernel)" ''
     # PID 1 chooses another random delay of the other timer.
     is 'boot, swaps, device, mount and the timer of maintenance are as before' "$(lasting)" "$(</run/lasting)"
     is 'the RAM disk was saved before sleep' "$(newest reason)" sleep
