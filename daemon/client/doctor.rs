@@ -97,7 +97,8 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
         Document { schema_version: SCHEMA_VERSION, problems: &found, oom_killers, hibernation_lacks };
     out::result(json, &document, || {
         let mut text = render(&document, &loaded, Style::stdout(cli.color));
-        text.extend(hibernation.map(|machine| format!("{}\n", machine.sentence())));
+        let wanted = hibernation.filter(Machine::is_wanted);
+        text.extend(wanted.map(|machine| format!("{}\n", machine.sentence())));
         text
     })?;
     Ok(match found.first().map(|finding| finding.level) {

@@ -50,7 +50,12 @@ impl Machine {
         all.into_iter().filter_map(|(lack, is_missing)| is_missing.then_some(lack)).collect()
     }
 
-    /// A sentence about that.
+    /// Whether somebody has begun to set it up, with swap on a disk or a disk to resume from.
+    pub fn is_wanted(&self) -> bool {
+        self.free_kib().is_some() || is_set(&self.resume)
+    }
+
+    /// A sentence about what is missing.
     pub fn sentence(&self) -> String {
         let size = |kib: u64| human(kib.saturating_mul(1024));
         let text = |lack: &Lack| match lack {
@@ -110,6 +115,13 @@ mod tests {
     fn a_machine_with_all_lacks_nothing() {
         assert_eq!(ready().lacks(), []);
         assert_eq!(ready().sentence(), "Hibernation is possible.");
+    }
+
+    #[test]
+    fn most_machines_need_no_sentence() {
+        let zram = || vec![swap("/dev/zram0", 4000, 0)];
+        assert!(ready().is_wanted() && Machine { swaps: zram(), ..ready() }.is_wanted());
+        assert!(!Machine { swaps: zram(), resume: "0:0\n".to_owned(), ..ready() }.is_wanted());
     }
 
     #[test]
