@@ -222,6 +222,7 @@ mod tests {
             SPACE_LOW,
             PRESSURE,
             MAINTAINED,
+            SWAPPING,
             ALARM,
         ];
         assert_eq!(explained, all);
