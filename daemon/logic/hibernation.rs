@@ -50,7 +50,7 @@ impl Machine {
         all.into_iter().filter_map(|(lack, is_missing)| is_missing.then_some(lack)).collect()
     }
 
-    /// Whether somebody has begun to set it up, with swap on a disk or a disk to resume from.
+    /// Whether the set-up has begun: there is swap on a disk, or a disk to resume from.
     pub fn is_wanted(&self) -> bool {
         self.free_kib().is_some() || is_set(&self.resume)
     }
