@@ -49,12 +49,17 @@ fn wait_and_watch(core: &Core, file: &File) -> std::io::Result<()> {
     stalls::arm(file, TRIGGER)?;
     loop {
         if stalls::wait(file, None)? && core.view().stops_swapping {
-            match begin() {
-                Ok(Some((value, swapping))) => watch(core, file, &value, &swapping)?,
-                Ok(None) => {}
-                Err(error) => log::warn!("cannot stop swapping: {error}"),
-            }
+            let watched = match begin() {
+                Ok(Some((value, swapping))) => watch(core, file, &value, &swapping),
+                Ok(None) => continue,
+                Err(error) => {
+                    log::warn!("cannot stop swapping: {error}");
+                    Ok(())
+                }
+            };
+            // Also if this fails.
             end();
+            watched?;
         }
     }
 }

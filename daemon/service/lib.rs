@@ -1,7 +1,7 @@
 //! The daemon: publishes statistics and control on the bus, without any policy of its own.
 //!
-//! One thread, and no timers while there are no callers; blocking threads exist only while they work. Booting does not
-//! depend on the daemon, and stopping, upgrading or a crash of it does not change any device.
+//! One thread, and no timers while there are no callers; blocking threads exist only while they work, and one that sleeps until
+//! memory is short (`incompressible`). Booting does not depend on the daemon, and stopping, upgrading or a crash of it does not change any device.
 
 pub mod bus;
 mod claims;
