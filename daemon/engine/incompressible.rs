@@ -49,13 +49,12 @@ pub fn end<H: Host>(host: &mut H) -> Result<bool, Error> {
     }
     serialised(host, |host| {
         let Some(mut record) = vm_record(host)?.filter(is_prepared) else { return Ok(false) };
-        let mut is_stopped = false;
-        if let Some(Undo::RestoreTunable { tunable, before, ours }) = record.undo.pop() {
-            is_stopped = host.read_tunable(tunable)? == ours;
-            set_if(host, tunable, &ours, &before)?;
-        }
+        let Some(Undo::RestoreTunable { tunable, before, ours }) = record.undo.pop() else {
+            return Ok(false);
+        };
+        let was_stopped = set_if(host, tunable, &ours, &before)?;
         save(host, &record)?;
-        Ok(is_stopped)
+        Ok(was_stopped)
     })
 }
 

@@ -63,7 +63,7 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             }
         }),
         // Keeps changes made by others.
-        Undo::RestoreTunable { tunable, before, ours } => set_if(host, *tunable, ours, before),
+        Undo::RestoreTunable { tunable, before, ours } => set_if(host, *tunable, ours, before).map(drop),
         Undo::RemoveDirectory { path } => match host.remove_directory(path) {
             // Not empty, or removed already: changes of other programs, which are left alone.
             Err(error) if !error.is(Errno::NOENT) && !error.is(Errno::NOTEMPTY) => Err(error.into()),
@@ -73,12 +73,15 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
     }
 }
 
-/// Sets a setting to `to` only if its value is `from`. A missing setting is ignored.
-pub(super) fn set_if<H: Host>(host: &mut H, tunable: Tunable, from: &str, to: &str) -> Result<(), Error> {
+/// Sets a setting to `to` only if its value is `from`; whether it was. A missing setting is ignored.
+pub(super) fn set_if<H: Host>(host: &mut H, tunable: Tunable, from: &str, to: &str) -> Result<bool, Error> {
     match host.read_tunable(tunable) {
-        Ok(found) if found == from => Ok(host.write_tunable(tunable, to)?),
+        Ok(found) if found == from => {
+            host.write_tunable(tunable, to)?;
+            Ok(true)
+        }
         Err(error) if !error.is(Errno::NOENT) => Err(error.into()),
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }
 

@@ -32,7 +32,6 @@ pub const PRESSURE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d11";
 pub const MAINTAINED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d12";
 /// A device is full or fails while memory is short.
 pub const ALARM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d13";
-
 /// Swapping is stopped, or resumed.
 pub const SWAPPING: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d14";
 
@@ -222,8 +221,8 @@ mod tests {
             SPACE_LOW,
             PRESSURE,
             MAINTAINED,
-            SWAPPING,
             ALARM,
+            SWAPPING,
         ];
         assert_eq!(explained, all);
     }

@@ -1,7 +1,7 @@
 //! Memory pressure: waits for the kernel to report stalls, then polls until the pressure is over.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use super::journal;
 use super::lock::lock;
 use super::watch::watched;
 use host::Host;
+use host::linux::stalls::{self, FILE};
 use host::linux::{LinuxHost, PRESSURE_LEVEL, files};
 use logic::maintain::Cause;
 use logic::maintain::alarm::{Alarms, next_look};
@@ -23,7 +24,6 @@ use logic::maintain::filling::Filling;
 use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, TRIGGER, UNKNOWN_REMEDY, back_off, totals};
 use logic::sample::Snapshot;
 
-const FILE: &str = "/proc/pressure/memory";
 /// Delay of the first poll after a wake-up.
 const FIRST: Duration = Duration::from_millis(500);
 /// Polls without pressure before waiting for the kernel again.
@@ -64,8 +64,8 @@ fn hint(error: &std::io::Error) -> &'static str {
 }
 
 async fn sleep_and_look(core: &Arc<Core>, policy: Policy) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().read(true).write(true).open(FILE)?;
-    file.write_all(format!("{TRIGGER}\0").as_bytes())?;
+    let file = OpenOptions::new().read(true).write(true).open(FILE)?;
+    stalls::arm(&file, TRIGGER)?;
     let events = watched(file.into(), Interest::PRIORITY)?;
     let mut seen = Seen::default();
     let sample = core.resample().await;

@@ -26,6 +26,7 @@ pub struct Totals {
 
 impl Totals {
     /// Bytes written without failure, and those of them that do not compress.
+    #[cfg(test)]
     pub fn new(written: u64, incompressible: u64) -> Totals {
         Totals { written, incompressible }
     }
