@@ -41,6 +41,8 @@ def packages(architecture: str) -> Path:
         if architecture in _RELEASED:
             command.run("build the package", REPOSITORY / "packaging/build-release", made, architecture, env=os.environ | settings)
         else:
+            cpu = PROCESSORS[architecture].triplet.split("-")[0].replace("riscv64", "riscv64gc")
+            command.run("install the standard library", "rustup", "target", "add", f"{cpu}-unknown-linux-gnu")
             settings |= {name.upper(): command.run(f"find {name}", "rustup", "which", name).strip() for name in ("cargo", "rustc")}
             command.run("build the package", REPOSITORY / "packaging/build-deb", "--architecture", architecture, made, env=os.environ | settings)
         shutil.move(next(made.glob(f"zramd_*_{architecture}.deb")), into / "zramd.deb")
