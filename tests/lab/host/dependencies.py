@@ -53,7 +53,7 @@ def check_machines(machines: list[Machine]) -> None:
         if architecture != native():
             compiler = f"{processor.triplet}-gcc"
             needed |= {f"gcc-{processor.triplet.replace('_', '-')}": compiler, f"libc6-dev-{architecture}-cross": f"/usr/{processor.triplet}/include",
-                       "arch-test": "arch-test", "qemu-user-static": "qemu-aarch64-static"}
+                       "arch-test": "arch-test", "debhelper": "dh", "qemu-user-static": "qemu-aarch64-static"}
     missing = [package for package, probe in sorted(needed.items()) if not _present(probe)]
     if missing:
         raise LabError(f"packages are missing; install them with: apt-get install {' '.join(missing)}")
