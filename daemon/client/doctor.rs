@@ -55,7 +55,7 @@ pub struct Standing {
     pub has_zram: bool,
     /// Whether the kernel has pressure stall information.
     pub counts_pressure: bool,
-    /// Whether the kernel allows unprivileged pressure triggers: Linux 6.5 (psi.rst, "Unprivileged").
+    /// Whether the kernel accepts pressure triggers from `zramd.service`: since Linux 5.13, the file's mode allows writing to it.
     pub wakes_for_pressure: bool,
     /// Why RAM disks cannot be loaded on this kernel, if so.
     pub not_loading: Option<String>,
@@ -392,8 +392,8 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
         add(
             Level::Warning,
             Code::PressureNeedsRights,
-            "this kernel reports memory pressure only to processes with CAP_SYS_RESOURCE, which zramd.service lacks, so pressure in [maintenance] has no effect",
-            "use Linux 6.5 or newer, or write pressure = false",
+            "this kernel does not report memory pressure to zramd.service, so pressure in [maintenance] has no effect",
+            "use Linux 5.13 or newer, or write pressure = false",
         );
     }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
@@ -435,7 +435,7 @@ fn look() -> Standing {
     Standing {
         has_zram: has_zram(root),
         counts_pressure: host.text(MachineFile::MemoryPressure).is_ok(),
-        wakes_for_pressure: !is_before_6_5(&host.text(MachineFile::KernelRelease).unwrap_or_default()),
+        wakes_for_pressure: !is_before_5_13(&host.text(MachineFile::KernelRelease).unwrap_or_default()),
         not_loading: not_loading(root),
         container: host.container(),
         systemd,
@@ -448,9 +448,9 @@ fn not_loading(root: &Path) -> Option<String> {
     ramdisk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
 }
 
-/// Whether this is a release before Linux 6.5.
-fn is_before_6_5(osrelease: &str) -> bool {
-    matches!(kernel_version(osrelease)[..], [major, minor, ..] if (major, minor) < (6, 5))
+/// Whether this is a release before Linux 5.13.
+fn is_before_5_13(osrelease: &str) -> bool {
+    matches!(kernel_version(osrelease)[..], [major, minor, ..] if (major, minor) < (5, 13))
 }
 
 /// Whether the running kernel has the module.
@@ -548,7 +548,7 @@ mod tests {
         };
         assert_eq!(codes(&missing(&old, &follows)), ["pressure-needs-rights"]);
         assert_eq!(
-            ["6.1.0-31-amd64", "5.15.0", "6.5.0", "6.12.107", "7.2.13", ""].map(is_before_6_5),
+            ["5.10.0-35-amd64", "5.9.1", "5.13.0", "6.1.0-31-amd64", "7.2.13", ""].map(is_before_5_13),
             [true, true, false, false, false, false]
         );
     }

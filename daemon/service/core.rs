@@ -1,11 +1,12 @@
 //! Shared state of the daemon: the latest sample, the configuration, jobs, subscribers.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use zbus::Connection;
@@ -156,8 +157,10 @@ pub struct Core {
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
-    /// The kernel's file of stalls, until a thread waits for its reports.
-    pub stalls: Mutex<Option<std::io::Result<File>>>,
+    /// Prompt reports of memory pressure, until a thread waits for them.
+    pub prompt_reports: Mutex<Option<Result<OwnedFd, Errno>>>,
+    /// Other reports of memory pressure. The daemon has no right to ask for them anew.
+    pub pressure_reports: OnceLock<Result<OwnedFd, Errno>>,
     /// The task that follows memory pressure.
     pub pressure_watch: Mutex<Option<(Policy, JoinHandle<()>)>>,
     /// The timer of maintenance without systemd.
@@ -190,7 +193,8 @@ impl Core {
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
-            stalls: Mutex::new(None),
+            prompt_reports: Mutex::new(None),
+            pressure_reports: OnceLock::new(),
             pressure_watch: Mutex::default(),
             timer: Mutex::default(),
         })

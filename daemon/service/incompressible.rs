@@ -1,7 +1,7 @@
 //! Stops swapping while what is swapped out does not compress. In a thread of its own, which calls on the bus cannot delay, and
 //! which sleeps until the kernel reports that tasks wait for memory.
 
-use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::core::Core;
@@ -12,21 +12,21 @@ use engine::incompressible::{prepare, swap_numbers};
 use host::linux::LinuxHost;
 use host::linux::stalls::{self, Swapping};
 use host::{Host, HostError};
-use logic::maintain::incompressible::{CALM, Decision, INTERVAL, NEVER, TRIGGER, Watch};
+use logic::maintain::incompressible::{CALM, Decision, INTERVAL, NEVER, Watch};
 
-/// Starts the thread, once, if the configuration asks for it. Without the file of the kernel, which was opened at start, the
-/// journal has the reason.
+/// Starts the thread, once, if the configuration asks for it. If the kernel refused reports at start, the journal has the reason.
 pub fn follow(core: &Arc<Core>) {
     if !core.view().stops_swapping {
         return;
     }
-    let Some(file) = lock(&core.stalls).take() else { return };
+    let Some(reports) = lock(&core.prompt_reports).take() else { return };
     if let Err(error) = stalls::stay_in_memory() {
         log::warn!("cannot lock memory, so swapping may stop late: {error}");
     }
     let core = Arc::clone(core);
     let begun = std::thread::Builder::new().name("incompressible".to_owned()).spawn(move || {
-        if let Err(error) = file.and_then(|file| wait_and_watch(&core, &file)) {
+        let ended = reports.map_err(Into::into).and_then(|reports| wait_and_watch(&core, &reports));
+        if let Err(error) = ended {
             let file = stalls::FILE;
             log::info!("swapping does not stop for what does not compress: {file}: {error}");
         }
@@ -45,12 +45,11 @@ pub fn end() {
     }
 }
 
-fn wait_and_watch(core: &Core, file: &File) -> std::io::Result<()> {
-    stalls::arm(file, TRIGGER)?;
+fn wait_and_watch(core: &Core, reports: &OwnedFd) -> std::io::Result<()> {
     loop {
-        if stalls::wait(file, None)? && core.view().stops_swapping {
+        if stalls::wait(reports, None)? && core.view().stops_swapping {
             let watched = match begin() {
-                Ok(Some((value, swapping))) => watch(core, file, &value, &swapping),
+                Ok(Some((value, swapping))) => watch(core, reports, &value, &swapping),
                 Ok(None) => continue,
                 Err(error) => {
                     log::warn!("cannot stop swapping: {error}");
@@ -75,7 +74,7 @@ fn begin() -> Result<Option<(String, Swapping)>, Error> {
 }
 
 /// Until memory is no longer short. Without taking memory, unless there is something for the journal.
-fn watch(core: &Core, file: &File, value: &str, swapping: &Swapping) -> std::io::Result<()> {
+fn watch(core: &Core, reports: &OwnedFd, value: &str, swapping: &Swapping) -> std::io::Result<()> {
     let host = LinuxHost::new("/");
     let memory = core.latest().memory.total_bytes;
     let (mut watch, mut reported) = (Watch::default(), host.monotonic());
@@ -96,7 +95,7 @@ fn watch(core: &Core, file: &File, value: &str, swapping: &Swapping) -> std::io:
             }
             Some(Decision::Stop(_)) | None => {}
         }
-        if stalls::wait(file, Some(INTERVAL))? {
+        if stalls::wait(reports, Some(INTERVAL))? {
             reported = host.monotonic();
         } else if now.saturating_sub(reported) >= CALM {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Memory pressure: waits for the kernel to report stalls, then polls until the pressure is over.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::journal;
 use super::lock::lock;
 use super::watch::watched;
 use host::Host;
-use host::linux::stalls::{self, FILE};
+use host::linux::stalls::FILE;
 use host::linux::{LinuxHost, PRESSURE_LEVEL, files};
 use logic::maintain::Cause;
 use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
 use logic::maintain::filling::Filling;
-use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, TRIGGER, UNKNOWN_REMEDY, back_off, totals};
+use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, back_off, totals};
 use logic::sample::Snapshot;
 
 /// Delay of the first poll after a wake-up.
@@ -59,14 +59,14 @@ fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         // With `psi=0` on the command line the file exists, but cannot be opened.
         ErrorKind::NotFound | ErrorKind::Unsupported => UNKNOWN_REMEDY,
-        _ => "without CAP_SYS_RESOURCE this needs Linux 6.5",
+        _ => "this needs Linux 5.13, and without CAP_SYS_RESOURCE 6.5",
     }
 }
 
 async fn sleep_and_look(core: &Arc<Core>, policy: Policy) -> std::io::Result<()> {
-    let file = OpenOptions::new().read(true).write(true).open(FILE)?;
-    stalls::arm(&file, TRIGGER)?;
-    let events = watched(file.into(), Interest::PRIORITY)?;
+    let Some(reports) = core.pressure_reports.get() else { return Ok(()) };
+    // The original outlives this task.
+    let events = watched(reports.as_ref().map_err(|errno| *errno)?.try_clone()?, Interest::PRIORITY)?;
     let mut seen = Seen::default();
     let sample = core.resample().await;
     seen.arrivals.look(&sample);

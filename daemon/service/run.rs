@@ -1,9 +1,10 @@
 //! Life cycle of the daemon: adopt, serve, exit.
 
-use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
 use tokio::signal::unix::{SignalKind, signal};
 use zbus::fdo::RequestNameFlags;
 use zbus::{Connection, MatchRule, MessageStream};
@@ -21,6 +22,8 @@ use super::sync::{self, Published};
 use super::{NAME, ROOT, bus, incompressible, journal, maintain, notify, pressure, reports, stream, watch};
 use host::linux::{files, stalls, unit_files};
 use logic::exit::ExitStatus;
+use logic::maintain::incompressible::TRIGGER as INCOMPRESSIBLE;
+use logic::maintain::pressure::TRIGGER as PRESSURE;
 use logic::work::Outcome;
 
 /// Options of the daemon.
@@ -38,14 +41,17 @@ const PROVISIONED: &str = "/run/zramd/provisioned";
 pub fn run(options: Options) -> ExitStatus {
     journal::open();
     // Before the first thread: a capability is dropped by one only.
-    let stalls = stalls::open();
+    let reports = [stalls::reports(INCOMPRESSIBLE), stalls::reports(PRESSURE)];
+    if let Err(error) = stalls::give_up_capability() {
+        log::warn!("cannot give up CAP_SYS_RESOURCE: {error}");
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // One for reads, one for changes, and one more for when the kernel blocks a read.
         .max_blocking_threads(3)
         .thread_keep_alive(std::time::Duration::from_secs(1))
         .build();
-    match runtime.map(|runtime| runtime.block_on(serve(options, stalls))) {
+    match runtime.map(|runtime| runtime.block_on(serve(options, reports))) {
         Ok(Ok(())) => ExitStatus::Success,
         Ok(Err(error)) => {
             log::error!("{error}");
@@ -77,12 +83,13 @@ enum Failure {
     Signals(#[from] std::io::Error),
 }
 
-async fn serve(options: Options, stalls: std::io::Result<File>) -> Result<(), Failure> {
+async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>; 2]) -> Result<(), Failure> {
     let direct = options.config.is_some() || !unit_files::is_booted(Path::new("/"));
     let mode = if direct { Mode::Direct } else { Mode::Systemd };
     let source = Source { file: options.config };
     let core = Core::new(source, mode);
-    *lock(&core.stalls) = Some(stalls);
+    *lock(&core.prompt_reports) = Some(prompt);
+    core.pressure_reports.set(of_pressure).ok();
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
     let connection = zbus::connection::Builder::socket(socket)
         .serve_at(ROOT, zbus::fdo::ObjectManager)

@@ -1,11 +1,14 @@
 //! Memory is short: reports of the kernel in `/proc/pressure/memory`, and what can be done then without taking memory.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
@@ -17,10 +20,16 @@ use logic::vm::Tunable;
 /// The file.
 pub const FILE: &str = "/proc/pressure/memory";
 
-/// Opens the file for triggers, and gives up `CAP_SYS_RESOURCE`: whether a trigger may be fast depends on the capability of the
-/// process that opened the file, at that time.
-pub fn open() -> io::Result<File> {
-    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(FILE);
+/// Asks the kernel for reports by this trigger. Before Linux 6.5, and for a fast trigger, the process needs `CAP_SYS_RESOURCE` at this
+/// moment.
+pub fn reports(trigger: &str) -> Result<OwnedFd, Errno> {
+    let file = open(FILE, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, format!("{trigger}\0").as_bytes())?;
+    Ok(file)
+}
+
+/// Gives up `CAP_SYS_RESOURCE`; of the calling thread, so before there are others.
+pub fn give_up_capability() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     if sets.permitted.contains(CapabilitySet::SYS_RESOURCE) {
         for set in [&mut sets.effective, &mut sets.permitted, &mut sets.inheritable] {
@@ -28,7 +37,7 @@ pub fn open() -> io::Result<File> {
         }
         set_capabilities(None, sets)?;
     }
-    file
+    Ok(())
 }
 
 /// Keeps the pages of this process in memory, once they were used: it would otherwise read them from a disk or from swap when memory
@@ -37,23 +46,18 @@ pub fn stay_in_memory() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
 }
 
-/// Makes the kernel report what a trigger describes; once for each open file.
-pub fn arm(mut file: &File, trigger: &str) -> io::Result<()> {
-    file.write_all(format!("{trigger}\0").as_bytes())
-}
-
 /// Waits for a report, without a limit if there is no time; whether there was one.
 ///
 /// # Errors
 ///
 /// Also if the kernel does not report any more.
-pub fn wait(file: &File, time: Option<Duration>) -> io::Result<bool> {
+pub fn wait(reports: &OwnedFd, time: Option<Duration>) -> io::Result<bool> {
     let time = time.and_then(|time| Timespec::try_from(time).ok());
-    let mut files = [PollFd::new(file, PollFlags::PRI)];
+    let mut files = [PollFd::new(reports, PollFlags::PRI)];
     match poll(&mut files, time.as_ref()) {
         Ok(_) if files[0].revents().contains(PollFlags::ERR) => Err(io::ErrorKind::BrokenPipe.into()),
         Ok(found) => Ok(found > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(Errno::INTR) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
 }

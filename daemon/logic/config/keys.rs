@@ -619,7 +619,7 @@ pub mod maintenance {
         Type::Bool,
         Unset("true with writeback or another of its keys, otherwise false"),
         "true",
-        "Whether zramd watches memory pressure: under pressure it shortens the ages above, compacts, and warns of swap that is full or fails. Needs Linux 6.5. The kernel updates the figures every two seconds; shorter pressure is not seen.",
+        "Whether zramd watches memory pressure: under pressure it shortens the ages above, compacts, and warns of swap that is full or fails. Needs Linux 5.13. The kernel updates the figures every two seconds; shorter pressure is not seen.",
     );
     pub const PRESSURE_MODERATE: Key = key(
         "pressure.moderate",

@@ -177,10 +177,10 @@ fn short(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// Arms a trigger in `/proc/pressure/memory` for 2 ms of waiting in 2 s; [`Gauge`] determines the level. Without
-/// `CAP_SYS_RESOURCE`, the kernel accepts only multiples of two seconds (Documentation/accounting/psi.rst). The
-/// threshold is far below that of every level because swap can fill up without much waiting, and needs to be checked
-/// then. The kernel triggers at most once in two seconds, and never without reclaim.
+/// The trigger in `/proc/pressure/memory`: 2 ms of waiting in 2 s; [`Gauge`] determines the level. Without `CAP_SYS_RESOURCE`, the
+/// kernel accepts only multiples of two seconds, since Linux 6.5 (Documentation/accounting/psi.rst). The threshold is far below
+/// that of every level because swap can fill up without much waiting, and needs to be checked then. The kernel triggers at most
+/// once in two seconds, and never without reclaim.
 pub const TRIGGER: &str = "some 2000 2000000";
 
 /// Minimum time between two runs at this level.
