@@ -32,6 +32,8 @@ pub struct KernelConfig {
     pub exact_marks: bool,
     /// How it processes pages.
     pub passes: Passes,
+    /// Whether write-back knows `huge_idle` (since 5.19).
+    pub writes_huge_idle: bool,
     /// Time to recompress one page.
     pub recompress_time: Duration,
     /// Whether `reset` keeps the selected algorithm (before 6.12).
@@ -53,6 +55,7 @@ impl KernelConfig {
             entry_times: false,
             exact_marks: true,
             passes: Passes::Walk,
+            writes_huge_idle: true,
             recompress_time: Duration::ZERO,
             reset_keeps_algorithm: false,
             diskseq: true,
@@ -305,6 +308,7 @@ impl Device {
                 self.slots.recompress(value, &secondary, kernel.passes)
             }
             Attribute::Writeback if self.backing.is_none() => Err(Errno::NODEV),
+            Attribute::Writeback if value == "huge_idle" && !kernel.writes_huge_idle => Err(Errno::INVAL),
             Attribute::Writeback => self.slots.write_back(value, self.disk_size / PAGE, kernel.passes),
             Attribute::WritebackLimit => {
                 self.slots.limit = value.parse().map_err(|_| Errno::INVAL)?;
