@@ -6,13 +6,16 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::ioctl::{Opcode, opcode};
 
 use crate::{BlockProbe, Errno, HostError};
 use logic::device::signature::PROBE_BYTES;
 use logic::proc::MountLine;
 
-/// `BLKDISCARD`, `_IO(0x12, 119)` in include/uapi/linux/fs.h.
-const BLKDISCARD: libc::c_ulong = 0x1277;
+/// `BLKDISCARD` in include/uapi/linux/fs.h.
+const BLKDISCARD: Opcode = opcode::none(0x12, 119);
+#[cfg(target_arch = "powerpc")]
+const _: () = assert!(BLKDISCARD == 0x2000_1277, "its directions have other numbers");
 
 /// Whether the disk below a mount is rotational, if the kernel says so. Of a file system without a device number of its
 /// own, such as btrfs, the disk is that of its source.

@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use rustix::ioctl::{Opcode, opcode};
+
 use super::{Calls, Result};
 use crate::Errno;
 
@@ -16,10 +18,9 @@ struct Arguments {
 }
 
 const READ_ONLY: u64 = 1 << 1;
-/// `_IOW(0x94, 23, struct btrfs_ioctl_vol_args_v2)`.
-const SNAP_CREATE_V2: u64 = 0x5000_9417;
-/// `_IOW(0x94, 63, struct btrfs_ioctl_vol_args_v2)`.
-const SNAP_DESTROY_V2: u64 = 0x5000_943f;
+// In include/uapi/linux/btrfs.h.
+const SNAP_CREATE_V2: Opcode = opcode::write::<Arguments>(0x94, 23);
+const SNAP_DESTROY_V2: Opcode = opcode::write::<Arguments>(0x94, 63);
 
 /// Inode number of the root directory of every subvolume.
 pub const SUBVOLUME_ROOT: u64 = 256;
@@ -41,7 +42,7 @@ impl Calls {
 #[allow(unsafe_code)]
 fn ask(
     directory: BorrowedFd<'_>,
-    request: u64,
+    request: Opcode,
     flags: u64,
     name: &str,
     subject: BorrowedFd<'_>,
@@ -55,11 +56,9 @@ fn ask(
     });
     let field = arguments.name.get_mut(..name.len()).ok_or(Errno::INVAL)?;
     field.copy_from_slice(name.as_bytes());
-    #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
     // The type differs between C libraries.
-    let request = request as libc::Ioctl;
     // SAFETY: both requests read one structure of the layout above, which lives until the call ends.
-    match unsafe { libc::ioctl(directory.as_raw_fd(), request, &raw const *arguments) } {
+    match unsafe { libc::ioctl(directory.as_raw_fd(), request as _, &raw const *arguments) } {
         0 => Ok(()),
         _ => Err(Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))),
     }
