@@ -40,9 +40,9 @@ class Guest:
 
 def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list[str], console: BinaryIO, journal: BinaryIO) -> list[str]:
     processor = kernel.processor
-    words = [f"console={processor.console}", "panic=-1", "loglevel=7", "printk.devkmsg=on", "systemd.show_status=no", "mitigations=off",
-             "random.trust_cpu=on", f"lab.journal={processor.journal}", *processor.arguments, *arguments]
     disks = [(path, speed) for path, speed in ((run / "disk", None), (run / "disk2", scenario.disk2_speed)) if path.exists()]
+    words = [f"console={processor.console}", "panic=-1", "loglevel=7", "printk.devkmsg=on", "systemd.show_status=no", "mitigations=off",
+             "random.trust_cpu=on", f"lab.journal={processor.journal}", f"lab.disks={len(disks)}", *processor.arguments, *arguments]
     bus = processor.bus
     first, second = (f"file,id={name},path=/proc/self/fd/{file.fileno()},append=on" for name, file in (("console", console), ("journal", journal)))
     return [
@@ -53,7 +53,7 @@ def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list
         "-kernel", str(kernel.executable), "-initrd", str(kernel.initrd), "-append", " ".join(words),
         *(word for number, (path, speed) in enumerate(disks) for word in (
             "-drive", f"file={path},format=raw,if=none,id=disk{number},cache=unsafe{_limits(speed)}",
-            "-device", f"virtio-blk-{bus},drive=disk{number}")),
+            "-device", f"virtio-blk-{bus},drive=disk{number},serial=disk{number}")),
         "-fsdev", f"local,id=lab,path={run / 'share'},security_model=none,multidevs=remap",
         "-device", f"virtio-9p-{bus},fsdev=lab,mount_tag=lab",
         "-device", f"virtio-rng-{bus}",
