@@ -44,6 +44,10 @@ def packages(architecture: str) -> Path:
             cpu = PROCESSORS[architecture].triplet.split("-")[0].replace("riscv64", "riscv64gc")
             command.run("install the standard library", "rustup", "target", "add", f"{cpu}-unknown-linux-gnu")
             settings |= {name.upper(): command.run(f"find {name}", "rustup", "which", name).strip() for name in ("cargo", "rustc")}
+            if architecture == "riscv64":
+                # The linker of Debian 12 announces text relocations, without having any, and the units allow none.
+                lld = next(Path(settings["RUSTC"]).parent.parent.glob("lib/rustlib/*/bin/gcc-ld"))
+                settings["RUSTFLAGS"] = f"-Clink-arg=-B{lld} -Clink-arg=-fuse-ld=lld"
             command.run("build the package", REPOSITORY / "packaging/build-deb", "--architecture", architecture, made, env=os.environ | settings)
         shutil.move(next(made.glob(f"zramd_*_{architecture}.deb")), into / "zramd.deb")
         shutil.rmtree(made)
