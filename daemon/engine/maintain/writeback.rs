@@ -262,7 +262,7 @@ impl<H: Upkeep> Run<'_, H> {
                     "the backing device is full".clone_into(&mut note);
                     break;
                 }
-                // The pass over all idle pages, which follows, writes these as well.
+                // Without a request for these alone, the pass over all idle pages follows, and writes them as well.
                 Err(error) if error.is(Errno::INVAL) && pages == Pages::HugeIdle => {
                     "needs Linux 5.19".clone_into(&mut note);
                     break;

@@ -18,7 +18,6 @@ struct Arguments {
 }
 
 const READ_ONLY: u64 = 1 << 1;
-// In include/uapi/linux/btrfs.h.
 const SNAP_CREATE_V2: Opcode = opcode::write::<Arguments>(0x94, 23);
 const SNAP_DESTROY_V2: Opcode = opcode::write::<Arguments>(0x94, 63);
 
@@ -56,7 +55,6 @@ fn ask(
     });
     let field = arguments.name.get_mut(..name.len()).ok_or(Errno::INVAL)?;
     field.copy_from_slice(name.as_bytes());
-    // The type differs between C libraries.
     // SAFETY: both requests read one structure of the layout above, which lives until the call ends.
     match unsafe { libc::ioctl(directory.as_raw_fd(), request as _, &raw const *arguments) } {
         0 => Ok(()),
