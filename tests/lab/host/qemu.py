@@ -46,7 +46,8 @@ def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list
     bus = processor.bus
     first, second = (f"file,id={name},path=/proc/self/fd/{file.fileno()},append=on" for name, file in (("console", console), ("journal", journal)))
     return [
-        processor.emulator, "-accel", "tcg,thread=multi", *processor.options, "-smp", str(scenario.cpus), "-m", str(scenario.memory >> 20),
+        # In one thread: with a thread for each processor, one may run code that another has just patched, and the kernel stops with "int3".
+        processor.emulator, "-accel", "tcg,thread=single", *processor.options, "-smp", str(scenario.cpus), "-m", str(scenario.memory >> 20),
         "-nodefaults", "-no-user-config", "-display", "none",
         # A reboot ends it, and the caller starts the next boot.
         "-no-reboot",
