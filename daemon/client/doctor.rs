@@ -36,7 +36,6 @@ use logic::overlay;
 use logic::proc::{SwapLine, kernel_version};
 use logic::request::Choice;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
-use logic::view::section_of;
 
 /// Time limit for systemctl, longer than that of its calls on the bus (25 s).
 const SYSTEMCTL_LIMIT: Duration = Duration::from_secs(30);
@@ -255,8 +254,7 @@ fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<F
     let is_said = |change: &Change| {
         let name = change.target.to_string();
         let mut problems = survey.plan.problems.iter();
-        change.action == Action::Refuse
-            && problems.any(|problem| section_of(&problem.origin.key).as_ref() == Some(&name))
+        change.action == Action::Refuse && problems.any(|problem| problem.about == name)
     };
     let is_known = |change: &Change| {
         let name = change.target.to_string();
@@ -602,7 +600,7 @@ mod tests {
         };
         let planner = |message: &str| at("zram0", message);
         let mut problems = configuration.problems.clone();
-        problems.push(at("zram4", "refused for a reason"));
+        problems.push(at("defaults.zram-size", "refused for a reason").about("zram4"));
         problems.push(
             planner("/dev/sda2 has priority 100, above its 5")
                 .about("/dev/sda2")

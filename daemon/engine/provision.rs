@@ -23,7 +23,6 @@ use logic::plan::{Activation, Decision, Item, Plan};
 use logic::proc::SwapLine;
 use logic::ramdisk::UnitDisk;
 use logic::record::{Progress, Record, Target, Undo};
-use logic::view::section_of;
 
 /// A plan and its results.
 #[derive(Debug)]
@@ -291,7 +290,7 @@ pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitDisk>) -> Plan {
         let name = item.target.to_string();
         item.decision == Decision::Refused
             && matches!(item.target, Target::Device(_))
-            && !plan.problems.iter().any(|problem| section_of(&problem.origin.key).as_ref() == Some(&name))
+            && !plan.problems.iter().any(|problem| problem.about == name)
     };
     let problem = |item: &Item| {
         let origin = Origin { key: item.target.to_string(), ..Origin::default() };

@@ -129,6 +129,11 @@ fn check_looks_at_the_same_mounts_disks_and_files_as_plan() {
         ("[zram1]\nwriteback-device = \"/etc/hostname\"", &[("zram1.writeback-device", Config)]),
         ("[zram1]\nwriteback-device = \"/dev/full\"", &[("zram1.writeback-device", Unsafe)]),
         ("[zram1]\nwriteback-device = \"/dev/empty\"", &[]),
+        // Once, in the section that has the mistake.
+        (
+            "[zram1]\n[maintenance]\nwriteback = { device = \"/dev/nosuch\" }",
+            &[("maintenance.writeback.device", Config)],
+        ),
     ];
     for (text, expected) in cases {
         let (host, loaded) = (machine.process(), loaded(text));

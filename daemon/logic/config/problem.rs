@@ -101,7 +101,8 @@ pub struct Problem {
     pub message: String,
     /// What to write instead, if known.
     pub hint: Option<String>,
-    /// Another object concerned, such as the swap of another program; otherwise empty.
+    /// The object concerned: the target that is refused, which settings of another section may concern, or for example the swap of
+    /// another program; empty if it is only about the configuration.
     pub about: String,
     /// Its code as a finding about that object, if it is more than a configuration error.
     #[serde(skip)]

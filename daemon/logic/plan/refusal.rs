@@ -39,11 +39,10 @@ pub(super) fn refuse(item: &mut Item, refusal: Refusal, problems: &mut Vec<Probl
     item.decision = Decision::Refused;
     item.kind = Some(refusal.kind);
     item.reason.clone_from(&refusal.reason);
-    let found = problem(Severity::Error, &refusal.origin, refusal.reason, refusal.hint).kind(refusal.kind);
-    problems.push(match refusal.code {
-        Some(code) => found.about(item.target.to_string()).code(code),
-        None => found,
-    });
+    let found = problem(Severity::Error, &refusal.origin, refusal.reason, refusal.hint)
+        .kind(refusal.kind)
+        .about(item.target.to_string());
+    problems.push(Problem { code: refusal.code, ..found });
 }
 
 /// A problem found by the planner.

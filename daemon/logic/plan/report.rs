@@ -144,7 +144,7 @@ pub struct ProblemReport<'a> {
     key: &'a str,
     /// Code, if `doctor` reports it, too.
     code: Option<Code>,
-    /// The object of that finding.
+    /// The object concerned, for example the device that is refused; empty if the problem is only about the configuration.
     about: &'a str,
     /// The problem: one sentence.
     message: &'a str,
