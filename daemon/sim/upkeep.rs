@@ -52,8 +52,8 @@ impl Upkeep for SimHost {
         bytes.ok_or_else(|| HostError::new(path, "look at its size", Errno::NOENT))
     }
 
-    fn read_state(&self, file: StateFile) -> Option<String> {
-        self.machine().look().states.get(&file).cloned()
+    fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError> {
+        Ok(self.machine().look().states.get(&file).cloned())
     }
 
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {

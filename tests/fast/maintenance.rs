@@ -184,7 +184,6 @@ fn a_kernel_without_access_times_waits_for_the_whole_age() {
 fn with_accumulating_marks_no_young_page_is_written() {
     let kernel = KernelConfig { exact_marks: false, algorithm_params: false, ..KernelConfig::full() };
     let (machine, loaded) = short_of_memory(kernel);
-    with_budget(&machine, &loaded);
     for hour in 0..40 {
         store(&machine, true, hour * 50..hour * 50 + 50);
         timer(&machine, &loaded);
@@ -207,7 +206,6 @@ fn under_pressure_the_oldest_pages_are_written_first() {
             "{SWAP}[maintenance]\nwriteback = {{ device = \"/dev/wb\", daily-budget = \"1GiB\", run-budget = \"8MiB\" }}"
         ));
         let machine = machine(kernel(), &loaded);
-        with_budget(&machine, &loaded);
         let minute = HOUR / 60;
         // Number of the first page, and of the page after the last one.
         let groups = [(0..1500, 7 * HOUR), (1500..3000, 10 * minute), (3000..3500, minute)];
@@ -261,7 +259,6 @@ fn a_requested_action_is_done() {
 #[test]
 fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let (machine, loaded) = short_of_memory(KernelConfig::full());
-    with_budget(&machine, &loaded);
     store(&machine, true, 0..3000);
     pass_time(&machine, 26 * HOUR);
     machine.take_transcript();
@@ -300,7 +297,7 @@ fn everything_that_is_skipped_has_a_reason() {
 #[test]
 fn what_policies_have_done_adds_up_until_the_next_boot() {
     let (machine, loaded) = short_of_memory(KernelConfig::full());
-    with_budget(&machine, &loaded);
+    timer(&machine, &loaded);
     let totals = || {
         let text = machine.look().states[&StateFile::Boot].clone();
         serde_json::from_str::<State>(&text).unwrap().totals

@@ -52,7 +52,6 @@ proptest! {
         let loaded = load(&format!("{SWAP}[maintenance]\nrecompress = true\n{budget}"));
         let machine = machine(kernel, &loaded);
         machine.change().available_kib = 1 << 20;
-        with_budget(&machine, &loaded);
         for (index, (hours, severe, kill)) in (0..).zip(runs) {
             // Only compressible pages: incompressible ones are written at any age when memory is short.
             store(&machine, false, index * 100..index * 100 + 100);
@@ -86,7 +85,6 @@ fn without_access_times_both_policies_run() {
     for writes_huge_idle in [true, false] {
         let kernel = KernelConfig { entry_times: false, writes_huge_idle, ..KernelConfig::full() };
         let (machine, loaded) = short_of_memory(kernel);
-        with_budget(&machine, &loaded);
         for day in 0..4 {
             store(&machine, false, day * 6000..day * 6000 + 6000);
             for _ in 0..24 {
@@ -107,7 +105,6 @@ fn without_access_times_both_policies_run() {
 fn without_access_times_a_full_disk_does_not_end_recompression() {
     let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
     machine.change().block_bytes.insert("/dev/wb".to_owned(), MIB);
-    with_budget(&machine, &loaded);
     let mut before = used(&machine);
     for round in 0..3 {
         store(&machine, false, round * 100..round * 100 + 100);

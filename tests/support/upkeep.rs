@@ -124,9 +124,3 @@ pub fn skipped<'r>(report: &'r Report, policy: &str) -> &'r str {
 
 pub const BOTH: &str =
     "[maintenance]\nrecompress = true\nwriteback = { device = \"/dev/wb\", daily-budget = \"20MiB\" }";
-
-/// Lets a day pass, because the budget is unknown at first and so counts as used.
-pub fn with_budget(machine: &SimMachine, loaded: &Loaded) {
-    timer(machine, loaded);
-    pass_time(machine, 25 * HOUR);
-}

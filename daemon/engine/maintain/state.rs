@@ -75,8 +75,8 @@ impl State {
     /// Reads the state of this boot. Unreadable state counts as empty.
     pub fn read<H: Upkeep>(host: &H) -> State {
         let boot_id = host.boot_id();
-        let read =
-            host.read_state(StateFile::Boot).and_then(|text| serde_json::from_str::<State>(&text).ok());
+        let text = host.read_state(StateFile::Boot).ok().flatten();
+        let read = text.and_then(|text| serde_json::from_str::<State>(&text).ok());
         read.filter(|state| state.boot_id == boot_id).unwrap_or(State { boot_id, ..State::default() })
     }
 

@@ -98,8 +98,8 @@ impl<H: Upkeep> Run<'_, H> {
 
     /// The ledger of the last 24 hours, and why it is incomplete, if so. Reports the budget left.
     pub(super) fn ledger(&mut self, settings: &Settings) -> (Ledger, Option<String>) {
-        let text = self.host.read_state(StateFile::Budget);
-        let read = Ledger::read(text.as_deref(), observe::clocks(self.host));
+        let text = self.host.read_state(StateFile::Budget).map_err(|error| error.to_string());
+        let read = Ledger::read(text, observe::clocks(self.host));
         self.note_budget(&read.0, settings);
         read
     }

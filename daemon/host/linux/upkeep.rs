@@ -1,6 +1,7 @@
 //! [`Upkeep`] of the real machine.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -51,8 +52,12 @@ impl Upkeep for LinuxHost {
             .map_err(|error| HostError::text(path, "look at its size", error.to_string()))
     }
 
-    fn read_state(&self, file: StateFile) -> Option<String> {
-        fs::read_to_string(self.path(file.path())).ok()
+    fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError> {
+        match fs::read_to_string(self.path(file.path())) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(HostError::io(file.path(), "read", &error)),
+        }
     }
 
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
@@ -136,10 +141,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut host = LinuxHost::new(root.path());
         for file in [StateFile::Boot, StateFile::Budget] {
-            assert_eq!(host.read_state(file), None);
+            assert_eq!(host.read_state(file).unwrap(), None);
             host.write_state(file, "a").unwrap();
             host.write_state(file, "bc").unwrap();
-            assert_eq!(host.read_state(file).as_deref(), Some("bc"));
+            assert_eq!(host.read_state(file).unwrap().as_deref(), Some("bc"));
         }
     }
 }

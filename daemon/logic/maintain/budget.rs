@@ -1,7 +1,7 @@
 //! The write-back budget: a limit of bytes in a rolling period of 24 hours.
 //!
 //! Amounts age only by time that has certainly passed: by the boot-time clock, and between boots by the wall clock if
-//! it was synchronised before and after, which may be long after boot. A clock that jumps, a power failure or a lost
+//! it was synchronised before and after, which may be long after boot. A clock that jumps, a power failure or a damaged
 //! file can therefore delay write-back, but never allow more of it. The bytes of a run are reserved before it begins.
 
 use std::time::Duration;
@@ -69,18 +69,24 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger without a record: as if everything had just been spent.
-    pub fn unknown(now: Clocks) -> Ledger {
+    /// The first one: nothing was written before.
+    pub fn first(now: Clocks) -> Ledger {
+        Ledger { version: VERSION, clocks: now, anchor: None, amounts: Vec::new(), reserved: 0, total: 0 }
+    }
+
+    /// The ledger if the record cannot be read: as if everything had just been spent.
+    fn unknown(now: Clocks) -> Ledger {
         let all = Amount { last: Duration::ZERO, first: Duration::ZERO, bytes: u64::MAX, anchored: false };
-        Ledger { version: VERSION, clocks: now, anchor: None, amounts: vec![all], reserved: 0, total: 0 }
+        Ledger { amounts: vec![all], ..Ledger::first(now) }
     }
 
     /// Reads the file, and ages the amounts by the time since it was written. Bytes reserved by a killed run count as
-    /// written. Also returns why there is no record, if so.
-    pub fn read(text: Option<&str>, now: Clocks) -> (Ledger, Option<String>) {
+    /// written. Also returns why it cannot be read, if so.
+    pub fn read(text: Result<Option<String>, String>, now: Clocks) -> (Ledger, Option<String>) {
         let read = match text {
-            None => Err("there is no record of earlier writes".to_owned()),
-            Some(text) => serde_json::from_str::<Ledger>(text)
+            Err(why) => Err(format!("the record of earlier writes cannot be read: {why}")),
+            Ok(None) => return (Ledger::first(now), None),
+            Ok(Some(text)) => serde_json::from_str::<Ledger>(&text)
                 .map_err(|error| format!("the record of earlier writes cannot be read: {error}"))
                 .and_then(|ledger| match ledger.version {
                     VERSION => Ok(ledger),
@@ -211,22 +217,28 @@ mod tests {
     }
 
     fn again(ledger: &Ledger, now: Clocks) -> Ledger {
-        let (ledger, why) = Ledger::read(Some(&ledger.text()), now);
+        let (ledger, why) = Ledger::read(Ok(Some(ledger.text())), now);
         assert_eq!(why, None);
         ledger
     }
 
     #[test]
-    fn a_lost_or_broken_file_means_that_all_is_spent() {
+    fn before_the_first_run_nothing_is_spent() {
+        let (ledger, why) = Ledger::read(Ok(None), at("a", 1));
+        assert_eq!((ledger.left(MIB), ledger.total(), why), (MIB, 0, None));
+    }
+
+    #[test]
+    fn a_broken_file_means_that_all_is_spent() {
         for text in [
-            None,
-            Some(""),
-            Some("{"),
-            Some(
+            Err("an error of the disk".to_owned()),
+            Ok(""),
+            Ok("{"),
+            Ok(
                 r#"{"version":2,"clocks":{"boot_id":"","boot":{"secs":0,"nanos":0},"synchronised":null},"amounts":[],"reserved":0}"#,
             ),
         ] {
-            let (ledger, why) = Ledger::read(text, at("a", 1));
+            let (ledger, why) = Ledger::read(text.clone().map(|text| Some(text.to_owned())), at("a", 1));
             assert!(why.is_some(), "{text:?}");
             assert_eq!(ledger.left(u64::MAX), 0);
             assert_eq!(again(&ledger, at("a", 24)).left(u64::MAX), 0);
@@ -236,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_was_written_comes_back_after_a_day() {
-        let mut ledger = again(&Ledger::unknown(at("a", 0)), at("a", 24));
+        let mut ledger = Ledger::first(at("a", 24));
         ledger.reserve(100 * MIB);
         assert_eq!(ledger.left(150 * MIB), 50 * MIB);
         ledger.settle(60 * MIB, at("a", 24));
@@ -248,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_run_that_was_killed_counts_as_if_it_had_written_everything() {
-        let mut ledger = again(&Ledger::unknown(at("a", 0)), at("a", 24));
+        let mut ledger = Ledger::first(at("a", 24));
         ledger.reserve(100 * MIB);
         let ledger = again(&ledger, at("b", 1));
         assert_eq!((ledger.left(150 * MIB), ledger.total()), (50 * MIB, 100 * MIB));
@@ -258,7 +270,7 @@ mod tests {
 
     #[test]
     fn over_budget_is_not_practically_unlimited() {
-        let mut ledger = again(&Ledger::unknown(at("a", 0)), at("a", 24));
+        let mut ledger = Ledger::first(at("a", 24));
         ledger.settle(200 * MIB, at("a", 24));
         assert_eq!(ledger.left(150 * MIB), 0);
         ledger.reserve(u64::MAX);
@@ -271,7 +283,7 @@ mod tests {
             synchronised: wall.map(|hours| HOUR * hours),
             ..at(boot, hours)
         };
-        let mut ledger = again(&Ledger::unknown(at("a", 0)), clocks("a", 24, Some(1000)));
+        let mut ledger = Ledger::first(clocks("a", 24, Some(1000)));
         ledger.settle(100 * MIB, clocks("a", 24, Some(1000)));
         assert_eq!(again(&ledger, clocks("b", 0, None)).left(100 * MIB), 0);
         assert_eq!(again(&ledger, clocks("b", 0, Some(1025))).left(100 * MIB), 100 * MIB);
@@ -287,7 +299,7 @@ mod tests {
             synchronised: wall.map(|hours| HOUR * hours),
             ..at(boot, hours)
         };
-        let mut ledger = again(&Ledger::unknown(at("a", 0)), clocks("a", 24, Some(1000)));
+        let mut ledger = Ledger::first(clocks("a", 24, Some(1000)));
         ledger.settle(100 * MIB, clocks("a", 24, Some(1000)));
         // The daemon may run before the clock is synchronised, and there may be boots in which it never is.
         ledger = again(&ledger, clocks("b", 0, None));
@@ -305,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_the_boot_clock_shows_has_passed_in_any_boot() {
-        let mut ledger = again(&Ledger::unknown(at("a", 0)), at("a", 30));
+        let mut ledger = Ledger::first(at("a", 30));
         ledger.settle(100 * MIB, at("a", 30));
         assert_eq!(again(&ledger, at("b", 23)).left(100 * MIB), 0);
         assert_eq!(
@@ -322,7 +334,7 @@ mod tests {
     fn a_file_of_an_older_version_is_understood() {
         let text = r#"{"version":1,"clocks":{"boot_id":"a","boot":{"secs":9,"nanos":0},"synchronised":{"secs":3600,"nanos":0}},
             "amounts":[{"last":{"secs":0,"nanos":0},"first":{"secs":7,"nanos":0},"bytes":1048576}],"reserved":0,"total":5}"#;
-        let (ledger, why) = Ledger::read(Some(text), at("b", 0));
+        let (ledger, why) = Ledger::read(Ok(Some(text.to_owned())), at("b", 0));
         assert_eq!((why, ledger.left(MIB), ledger.total()), (None, 0, 5));
         let day = Clocks { synchronised: Some(HOUR * 26), ..at("b", 0) };
         assert_eq!(again(&ledger, day).left(MIB), MIB);
@@ -338,7 +350,7 @@ mod tests {
             let (mut now, mut began, mut boot) = (HOUR * 9000, HOUR * 8990, 0);
             let (mut synchronised, mut error) = (false, 0);
             let mut writes: Vec<(Duration, u64)> = Vec::new();
-            let mut ledger = Ledger { amounts: Vec::new(), ..Ledger::unknown(at("0", 10)) };
+            let mut ledger = Ledger::first(at("0", 10));
             for (minutes, what, off, seconds) in steps {
                 if what < 2 {
                     now += minute * off;
@@ -372,7 +384,7 @@ mod tests {
 
     #[test]
     fn the_file_stays_small() {
-        let mut ledger = again(&Ledger::unknown(at("a", 0)), at("a", 24));
+        let mut ledger = Ledger::first(at("a", 24));
         for minute in 0..3 * 1440 {
             let now = Clocks { boot: HOUR * 24 + Duration::from_secs(60 * minute), ..at("a", 0) };
             ledger = again(&ledger, now.clone());

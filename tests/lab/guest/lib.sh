@@ -223,11 +223,3 @@ held_is_intact() {
     rm -f /run/held
     systemctl kill --signal=USR1 holder.service && eventually 300 test -s /run/held && [[ $(cat /run/held) == None ]]
 }
-
-# Simulates a day without write-back: without a record, the budget counts as spent.
-nothing_written_yet() {
-    mkdir -p /var/lib/zramd
-    cat >/var/lib/zramd/budget.json <<JSON
-{"version":1,"clocks":{"boot_id":"$(cat /proc/sys/kernel/random/boot_id)","boot":{"secs":1,"nanos":0},"synchronised":null},"amounts":[],"reserved":0,"total":0}
-JSON
-}
