@@ -45,7 +45,7 @@ def packages(architecture: str) -> Path:
             command.run("install the standard library", "rustup", "target", "add", f"{cpu}-unknown-linux-gnu")
             settings |= {name.upper(): command.run(f"find {name}", "rustup", "which", name).strip() for name in ("cargo", "rustc")}
             if architecture == "riscv64":
-                # The linker of Debian 12 announces text relocations, without having any, and the units allow none.
+                # GNU ld 2.40 of Debian 12 announces text relocations, without having any, and the units allow none. That of Debian 13 does not.
                 lld = next(Path(settings["RUSTC"]).parent.parent.glob("lib/rustlib/*/bin/gcc-ld"))
                 settings["RUSTFLAGS"] = f"-Clink-arg=-B{lld} -Clink-arg=-fuse-ld=lld"
             command.run("build the package", REPOSITORY / "packaging/build-deb", "--architecture", architecture, made, env=os.environ | settings)
