@@ -9,19 +9,14 @@ use super::undo::set_if;
 use host::Host;
 use logic::maintain::incompressible::{configured, is_prepared, undo};
 use logic::record::{Progress, Record, Target, Undo};
-use logic::request::Request;
 use logic::vm::Tunable;
 
-/// Numbers of the compressed swaps, if swapping may be stopped: all swap is ours, and none is written to a disk, where pages that
-/// do not compress would free memory.
+/// Numbers of the compressed swaps, if swapping may be stopped: all swap is ours. On other swap, pages that do not compress free memory.
 pub fn swap_numbers<H: Host>(host: &H) -> Result<Option<Vec<u32>>, Error> {
     let records = records(host)?;
-    let stays_in_memory = |number: &u32| {
-        let request = records.get(&Target::Device(*number)).map(|record| &record.request);
-        matches!(request, Some(Request::Device(request)) if request.writeback.is_none())
-    };
+    let is_ours = |number: &u32| records.contains_key(&Target::Device(*number));
     let swaps = swaps(host)?;
-    Ok(swaps.iter().map(|swap| swap.zram_number().filter(stays_in_memory)).collect())
+    Ok(swaps.iter().map(|swap| swap.zram_number().filter(is_ours)).collect())
 }
 
 /// Notes in the record of `[vm]` how to undo a stop of swapping. Returns the value of `vm.swappiness`, unless `[vm]` has not set it, or

@@ -226,9 +226,10 @@ impl Core {
         }
     }
 
-    /// Whether the daemon ends.
-    pub fn is_stopping(&self) -> bool {
-        *lock(&self.phase) == Phase::Stopping
+    /// Does something that must not happen after the daemon has begun to stop.
+    pub fn unless_stopping<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let phase = lock(&self.phase);
+        (*phase != Phase::Stopping).then(work)
     }
 
     /// Changes the phase and publishes it.

@@ -1,6 +1,7 @@
 //! Stops swapping while what is swapped out does not compress. In a thread of its own, which calls on the bus cannot delay, and
 //! which sleeps until the kernel reports that tasks wait for memory.
 
+use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -38,7 +39,12 @@ pub fn follow(core: &Arc<Core>) {
 
 /// Resumes swapping, also after a daemon that was killed.
 pub fn end() {
-    match engine::incompressible::end(&mut LinuxHost::new("/")) {
+    report(engine::incompressible::end(&mut LinuxHost::new("/")));
+}
+
+/// Reports whether swapping was resumed.
+fn report(resumed: Result<bool, impl Display>) {
+    match resumed {
         Ok(true) => journal::swapping_resumed(),
         Ok(false) => {}
         Err(error) => log::warn!("cannot resume swapping: {error}"),
@@ -49,7 +55,12 @@ fn wait_and_watch(core: &Core, reports: &OwnedFd) -> std::io::Result<()> {
     loop {
         if stalls::wait(reports, None)? && core.view().stops_swapping {
             let watched = match begin() {
-                Ok(Some((value, swapping))) => watch(core, reports, &value, &swapping),
+                Ok(Some((value, swapping))) => {
+                    let watched = watch(core, reports, &value, &swapping);
+                    // Whatever has happened to the record meanwhile.
+                    report(swapping.set(NEVER, &value));
+                    watched
+                }
                 Ok(None) => continue,
                 Err(error) => {
                     log::warn!("cannot stop swapping: {error}");
@@ -80,20 +91,20 @@ fn watch(core: &Core, reports: &OwnedFd, value: &str, swapping: &Swapping) -> st
     let (mut watch, mut reported) = (Watch::default(), host.monotonic());
     loop {
         let now = host.monotonic();
-        // A device that was removed ends it.
+        // A device that was removed ends it, and so does other swap.
         let Ok(totals) = swapping.totals() else { return Ok(()) };
-        match watch.look(now, totals, memory) {
-            Some(Decision::Stop(arrived)) if !core.is_stopping() => {
-                if swapping.set(value, NEVER)? {
+        if swapping.is_outdated()? || !core.view().stops_swapping {
+            return Ok(());
+        }
+        match watch.look(now, totals, memory, || swapping.reclaimed().unwrap_or_default()) {
+            Some(Decision::Stop(arrived)) => {
+                let is_set = core.unless_stopping(|| swapping.set(value, NEVER));
+                if is_set.transpose()?.unwrap_or_default() {
                     journal::swapping_stopped(arrived);
                 }
             }
-            Some(Decision::Resume) => {
-                if swapping.set(NEVER, value)? {
-                    journal::swapping_resumed();
-                }
-            }
-            Some(Decision::Stop(_)) | None => {}
+            Some(Decision::Resume) if swapping.set(NEVER, value)? => journal::swapping_resumed(),
+            Some(Decision::Resume) | None => {}
         }
         if stalls::wait(reports, Some(INTERVAL))? {
             reported = host.monotonic();

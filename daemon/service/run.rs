@@ -90,6 +90,8 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     let core = Core::new(source, mode);
     *lock(&core.prompt_reports) = Some(prompt);
     core.pressure_reports.set(of_pressure).ok();
+    // Of a daemon that was killed, also if this one does not reach the bus.
+    incompressible::end();
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
     let connection = zbus::connection::Builder::socket(socket)
         .serve_at(ROOT, zbus::fdo::ObjectManager)
@@ -118,12 +120,11 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     core.enter(Phase::Running);
     tokio::spawn(reports::follow_reports(Arc::clone(&core)));
     tokio::spawn(benchmark::follow_verdict(Arc::clone(&core)));
-    incompressible::end();
     adopt(&core).await;
     maintain::follow_configuration(&core).await;
     journal::started(core.latest().devices.len());
     notify::ready("Serving");
-    wait(&core, &connection, &mut lost, &mut signals).await?;
+    let ended = wait(&core, &connection, &mut lost, &mut signals).await;
     notify::stopping();
     core.enter(Phase::Stopping);
     // The level is reset, because it is no longer updated.
@@ -132,7 +133,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     // Devices are not changed. Operations in progress are completed by PID 1, or by the next start of the daemon. The name
     // is released first, so that new calls fail at once instead of timing out.
     connection.release_name(NAME).await.ok();
-    Ok(())
+    ended
 }
 
 /// Acquires the bus name. Returns the stream that signals its loss.

@@ -156,7 +156,7 @@ fn whatever_happens_the_settings_come_back() {
 }
 
 #[test]
-fn it_stops_only_where_all_swap_is_ours_and_in_memory() {
+fn it_stops_only_where_all_swap_is_ours() {
     let numbers = |machine: &SimMachine| swap_numbers(&machine.process()).unwrap();
     let plain =
         machine(&format!("{TUNED}[zram1]\nzram-size = 64\n[zram2]\nzram-size = 64\nmount-point = \"/m\"\n"));
@@ -171,12 +171,13 @@ fn it_stops_only_where_all_swap_is_ours_and_in_memory() {
     });
     assert_eq!(numbers(&plain), None);
 
+    // What is written to a disk is considered by its figures, because a disk may be full, broken or slow.
     let written = SimMachine::new(KernelConfig::full());
     let disk = BlockProbe { device: Some((8, 3)), head: Vec::new(), holders: Vec::new() };
     written.change().blocks.insert("/dev/sdb1".to_owned(), disk);
     let store = "zram-size = 64\nwriteback-device = \"/dev/sdb1\"\nwriteback-encryption = \"none\"";
     apply(&written, &TUNED.replace("zram-size = 64", store));
-    assert_eq!(numbers(&written), None);
+    assert_eq!(numbers(&written), Some(vec![0]));
 }
 
 #[test]

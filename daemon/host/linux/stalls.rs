@@ -13,8 +13,9 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use logic::device::attribute::Attribute;
-use logic::device::stat::{BlockStat, IoStat, MmStat};
+use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use logic::maintain::arrivals::Totals;
+use logic::maintain::incompressible::reclaimed;
 use logic::vm::Tunable;
 
 /// The file.
@@ -66,9 +67,22 @@ pub fn wait(reports: &OwnedFd, time: Option<Duration>) -> io::Result<bool> {
 /// takes memory while it is short swaps out pages itself, for seconds if they do not compress.
 #[derive(Debug)]
 pub struct Swapping {
-    devices: Vec<[File; 3]>,
+    devices: Vec<Counters>,
+    /// `/proc/swaps`, and its number of lines.
+    swaps: (File, usize),
+    /// `/proc/vmstat`.
+    vmstat: File,
     swappiness: File,
     page_size: u64,
+}
+
+#[derive(Debug)]
+struct Counters {
+    block: File,
+    io: File,
+    memory: File,
+    /// Where the kernel can write pages to a disk.
+    backing: Option<File>,
 }
 
 impl Swapping {
@@ -78,26 +92,60 @@ impl Swapping {
             let open = |attribute: Attribute| {
                 File::open(format!("/sys/block/zram{number}/{}", attribute.file_name()))
             };
-            Ok([open(Attribute::Stat)?, open(Attribute::IoStat)?, open(Attribute::MmStat)?])
+            Ok(Counters {
+                block: open(Attribute::Stat)?,
+                io: open(Attribute::IoStat)?,
+                memory: open(Attribute::MmStat)?,
+                backing: open(Attribute::BdStat).ok(),
+            })
         };
+        let swaps = File::open("/proc/swaps")?;
+        let lines = lines(&swaps)?;
         let swapping = Swapping {
             devices: numbers.iter().map(device).collect::<io::Result<_>>()?,
+            swaps: (swaps, lines),
+            vmstat: File::open("/proc/vmstat")?,
             swappiness: OpenOptions::new().read(true).write(true).open(Tunable::Swappiness.path())?,
             page_size: rustix::param::page_size() as u64,
         };
         swapping.totals()?;
+        swapping.reclaimed()?;
         swapping.is_set_to("")?;
         Ok(swapping)
     }
 
     /// What these devices have taken in since they were set up.
     pub fn totals(&self) -> io::Result<Totals> {
-        self.devices.iter().try_fold(Totals::default(), |totals, [stat, io_stat, mm_stat]| {
-            let block = with_text(stat, BlockStat::parse)?.unwrap_or_default();
-            let io = with_text(io_stat, IoStat::parse)?.unwrap_or_default();
-            let memory = with_text(mm_stat, MmStat::parse)?.unwrap_or_default();
-            Ok(totals.with(&block, &io, &memory, self.page_size))
+        self.devices.iter().try_fold(Totals::default(), |totals, device| {
+            let block = with_text(&device.block, BlockStat::parse)?.unwrap_or_default();
+            let io = with_text(&device.io, IoStat::parse)?.unwrap_or_default();
+            let memory = with_text(&device.memory, MmStat::parse)?.unwrap_or_default();
+            let backing = match &device.backing {
+                Some(file) => with_text(file, BdStat::parse)?.unwrap_or_default(),
+                None => BdStat::default(),
+            };
+            Ok(totals.with(&block, &io, &memory, &backing, self.page_size))
         })
+    }
+
+    /// Bytes that the kernel has reclaimed since boot because the machine was short of memory.
+    pub fn reclaimed(&self) -> io::Result<u64> {
+        // About 190 lines of 30 bytes.
+        let mut bytes = [0; 16 << 10];
+        let mut length = 0;
+        loop {
+            let rest = bytes.get_mut(length..).unwrap_or_default();
+            match self.vmstat.read_at(rest, length as u64)? {
+                0 => break,
+                more => length += more,
+            }
+        }
+        Ok(reclaimed(str::from_utf8(&bytes[..length]).unwrap_or_default(), self.page_size))
+    }
+
+    /// Whether swap was switched on or off since.
+    pub fn is_outdated(&self) -> io::Result<bool> {
+        Ok(lines(&self.swaps.0)? != self.swaps.1)
     }
 
     /// Sets `vm.swappiness`, if its value is `from`; whether it was.
@@ -112,6 +160,11 @@ impl Swapping {
     fn is_set_to(&self, value: &str) -> io::Result<bool> {
         with_text(&self.swappiness, |text| text.trim_end() == value)
     }
+}
+
+/// The number of lines; of `/proc/swaps`, of the first ones, which are as many as fit.
+fn lines(file: &File) -> io::Result<usize> {
+    with_text(file, |text| text.lines().count())
 }
 
 /// Reads a file from its beginning. The longest has 17 numbers.

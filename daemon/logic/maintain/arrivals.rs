@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::device::stat::{BlockStat, IoStat, MmStat};
+use crate::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use crate::finding::{Code, Finding, Level};
 use crate::human::human;
 use crate::sample::Snapshot;
@@ -22,40 +22,60 @@ pub struct Totals {
     written: u64,
     /// Bytes of these that do not compress. The kernel counts them since Linux 5.15.
     incompressible: u64,
+    /// Bytes that were written to a disk, where they take no memory.
+    written_back: u64,
 }
 
 impl Totals {
     /// Bytes written without failure, and those of them that do not compress.
     #[cfg(test)]
     pub fn new(written: u64, incompressible: u64) -> Totals {
-        Totals { written, incompressible }
+        Totals { written, incompressible, written_back: 0 }
     }
 
     /// Those of this sample.
     pub fn of(snapshot: &Snapshot) -> Totals {
         let devices = swaps(snapshot).map(|device| &device.stats);
         devices.fold(Totals::default(), |totals, stats| {
-            totals.with(&stats.block, &stats.io, &stats.memory, snapshot.page_size_bytes)
+            totals.with(&stats.block, &stats.io, &stats.memory, &stats.backing, snapshot.page_size_bytes)
         })
     }
 
     /// These and those of one more device.
     #[must_use]
-    pub fn with(self, block: &BlockStat, io: &IoStat, memory: &MmStat, page_size: u64) -> Totals {
+    pub fn with(
+        self,
+        block: &BlockStat,
+        io: &IoStat,
+        memory: &MmStat,
+        backing: &BdStat,
+        page_size: u64,
+    ) -> Totals {
         let failed = io.failed_writes.saturating_mul(page_size);
         let incompressible = memory.huge_pages_since.saturating_mul(page_size);
         Totals {
             written: self.written.saturating_add(block.written_bytes.saturating_sub(failed)),
             incompressible: self.incompressible.saturating_add(incompressible),
+            written_back: self.written_back.saturating_add(backing.written_bytes),
         }
     }
 
     /// What has arrived since `before`.
     pub fn since(self, before: Totals) -> Totals {
-        Totals {
-            written: self.written.saturating_sub(before.written),
-            incompressible: self.incompressible.saturating_sub(before.incompressible),
+        // The counters of a new device begin at 0.
+        if self.written < before.written {
+            return self;
         }
+        Totals {
+            written: self.written - before.written,
+            incompressible: self.incompressible.saturating_sub(before.incompressible),
+            written_back: self.written_back.saturating_sub(before.written_back),
+        }
+    }
+
+    /// Bytes that have arrived.
+    pub fn written(self) -> u64 {
+        self.written
     }
 
     /// Whether the share of incompressible pages means something.
@@ -63,15 +83,20 @@ impl Totals {
         self.written >= WORTH_JUDGING
     }
 
-    /// Percentage that does not compress, if at least `least` bytes have arrived to judge by.
-    pub fn incompressible_percent(self, least: u64) -> Option<u64> {
-        let percent = || (self.incompressible.saturating_mul(100) / self.written).min(100);
+    /// Percentage for which memory is not free now, if at least `least` bytes have arrived to judge by: what does not compress, and was not
+    /// written to a disk.
+    pub fn useless_percent(self, least: u64) -> Option<u64> {
+        self.percent(self.incompressible.saturating_sub(self.written_back), least)
+    }
+
+    fn percent(self, part: u64, least: u64) -> Option<u64> {
+        let percent = || (part.saturating_mul(100) / self.written).min(100);
         (self.written >= least.max(1)).then(percent)
     }
 
     /// `97 % of the 40.0 MiB that arrived do not compress`, if at least `least` bytes have arrived.
     pub fn share(self, least: u64) -> Option<String> {
-        let percent = self.incompressible_percent(least)?;
+        let percent = self.percent(self.incompressible, least)?;
         Some(format!("{percent} % of the {} that arrived do not compress", human(self.written)))
     }
 
@@ -95,13 +120,14 @@ impl Totals {
 
     /// A warning, if these have arrived within `time` and most do not compress.
     pub fn warning(self, time: Duration) -> Option<Finding> {
-        let percent = self.incompressible_percent(WORTH_JUDGING).filter(|percent| *percent >= HOPELESS)?;
+        self.useless_percent(WORTH_JUDGING).filter(|percent| *percent >= HOPELESS)?;
+        let percent = self.percent(self.incompressible, WORTH_JUDGING)?;
         let text = format!(
             "{percent} % of the {} that compressed swap took in {} do not compress, so swapping frees little memory",
             human(self.written),
             span(time)
         );
-        let remedy = "end the program that takes the memory, or add swap on a disk, a writeback-device or a writeback-file";
+        let remedy = "end the program that takes the memory, or add a writeback-device or a writeback-file";
         Some(Finding::new(Level::Warning, Code::Incompressible, "", text, remedy))
     }
 }
@@ -139,7 +165,10 @@ mod tests {
         assert!(warns(arrived(40 * MIB, 32 * MIB)));
         assert!(!warns(arrived(40 * MIB, 31 * MIB)));
         assert!(!warns(arrived(15 * MIB, 15 * MIB)), "too little to judge by");
-        assert!(!warns(arrived(0, 0)) && !warns(before.since(Totals::of(&machine(200 * MIB, 9)))));
+        assert!(!warns(arrived(0, 0)));
+        let of_a_new_device = Totals::of(&machine(40 * MIB, 40 * MIB / 4096)).since(before);
+        assert!(warns(of_a_new_device), "its counters begin at 0");
+        assert!(!warns(Totals { written_back: 20 * MIB, ..arrived(40 * MIB, 40 * MIB) }));
         let text = arrived(40 * MIB, 10 * MIB).sentence(&machine(0, 0));
         assert!(text.contains("25 %") && text.contains("40.0 MiB"), "{text}");
         assert!(!arrived(MIB, MIB).sentence(&machine(0, 0)).contains('%'));

@@ -15,6 +15,9 @@ const STOPS: u64 = 90;
 const PART: u64 = 32;
 /// But at least by this, in bytes.
 const LEAST: u64 = 16 << 20;
+/// Percentage of what arrives that the kernel has to have reclaimed because the machine is short of memory. The rest comes from a control
+/// group at its own limit, which a user may set: the value of `vm.swappiness` is that of all of them.
+const OF_MACHINE: u64 = 50;
 /// The longest time without swapping. Then pages arrive again, and are judged.
 pub const LONGEST: Duration = Duration::from_secs(30);
 /// Interval between two looks while memory is short.
@@ -36,27 +39,52 @@ pub enum Decision {
     Resume,
 }
 
+/// Bytes that the kernel has reclaimed since boot because the machine was short of memory, not a control group
+/// (`/proc/vmstat`; vmscan.c counts neither for the latter).
+pub fn reclaimed(vmstat: &str, page_size: u64) -> u64 {
+    let pages = vmstat.lines().filter_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        ["pgsteal_kswapd", "pgsteal_direct"].contains(&name).then(|| value.parse().unwrap_or(0))
+    });
+    pages.fold(0, u64::saturating_add).saturating_mul(page_size)
+}
+
 /// Follows what arrives while memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Watch {
-    before: Option<Totals>,
+    /// Totals and bytes [`reclaimed`] from which on it is judged.
+    before: Option<(Totals, u64)>,
     stopped: Option<Duration>,
 }
 
 impl Watch {
-    /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with `memory` bytes.
-    pub fn look(&mut self, now: Duration, totals: Totals, memory: u64) -> Option<Decision> {
+    /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with `memory` bytes. `reclaimed` is called when
+    /// enough has arrived.
+    pub fn look(
+        &mut self,
+        now: Duration,
+        totals: Totals,
+        memory: u64,
+        reclaimed: impl FnOnce() -> u64,
+    ) -> Option<Decision> {
         if let Some(since) = self.stopped {
             let is_over = now.saturating_sub(since) >= LONGEST;
             return is_over.then(|| {
-                *self = Watch { before: Some(totals), stopped: None };
+                *self = Watch { before: Some((totals, reclaimed())), stopped: None };
                 Decision::Resume
             });
         }
-        let arrived = totals.since(*self.before.get_or_insert(totals));
-        let percent = arrived.incompressible_percent((memory / PART).max(LEAST))?;
-        self.before = Some(totals);
-        (percent >= STOPS).then(|| {
+        let Some((before, reclaimed_before)) = self.before else {
+            self.before = Some((totals, reclaimed()));
+            return None;
+        };
+        let arrived = totals.since(before);
+        let percent = arrived.useless_percent((memory / PART).max(LEAST))?;
+        let now_reclaimed = reclaimed();
+        self.before = Some((totals, now_reclaimed));
+        let is_of_machine =
+            now_reclaimed.saturating_sub(reclaimed_before) >= arrived.written() / 100 * OF_MACHINE;
+        (percent >= STOPS && is_of_machine).then(|| {
             self.stopped = Some(now);
             Decision::Stop(arrived)
         })
@@ -95,37 +123,57 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    /// A look at a machine that is short of memory, so that all that arrives was reclaimed.
+    fn look(watch: &mut Watch, at: u64, written: u64, incompressible: u64, memory: u64) -> Option<Decision> {
+        watch.look(seconds(at), Totals::new(written, incompressible), memory, || written)
+    }
+
     #[test]
     fn it_stops_for_half_a_minute_at_most_and_judges_what_arrives_then() {
         let mut watch = Watch::default();
-        let stop = |written, incompressible| Some(Decision::Stop(Totals::new(written, incompressible)));
-        assert_eq!(watch.look(seconds(0), Totals::new(100 * MIB, 0), GIB), None);
-        assert_eq!(watch.look(seconds(1), Totals::new(131 * MIB, 31 * MIB), GIB), None);
-        assert_eq!(watch.look(seconds(2), Totals::new(132 * MIB, 30 * MIB), GIB), stop(32 * MIB, 30 * MIB));
-        assert_eq!(watch.look(seconds(31), Totals::new(200 * MIB, 90 * MIB), GIB), None);
-        assert_eq!(watch.look(seconds(32), Totals::new(200 * MIB, 90 * MIB), GIB), Some(Decision::Resume));
-        assert_eq!(watch.look(seconds(33), Totals::new(231 * MIB, 121 * MIB), GIB), None);
-        assert_eq!(watch.look(seconds(34), Totals::new(240 * MIB, 130 * MIB), GIB), stop(40 * MIB, 40 * MIB));
+        let mut look =
+            |at, written, incompressible| look(&mut watch, at, written * MIB, incompressible * MIB, GIB);
+        let stop =
+            |written, incompressible| Some(Decision::Stop(Totals::new(written * MIB, incompressible * MIB)));
+        assert_eq!(look(0, 100, 0), None);
+        assert_eq!(look(1, 131, 31), None);
+        assert_eq!(look(2, 132, 30), stop(32, 30));
+        assert_eq!(look(31, 200, 90), None);
+        assert_eq!(look(32, 200, 90), Some(Decision::Resume));
+        assert_eq!(look(33, 231, 121), None);
+        assert_eq!(look(34, 240, 130), stop(40, 40));
     }
 
     #[test]
     fn pages_of_which_more_than_a_tenth_compress_are_swapped_out() {
         let mut watch = Watch::default();
         for step in 0..100 {
-            let totals = Totals::new(step * 64 * MIB, step * 57 * MIB);
-            assert_eq!(watch.look(seconds(step), totals, GIB), None);
+            assert_eq!(look(&mut watch, step, step * 64 * MIB, step * 57 * MIB, GIB), None);
         }
     }
 
     #[test]
     fn a_small_machine_judges_by_16_mib_and_a_large_one_by_more() {
         for (memory, enough) in [(0, 16 * MIB), (256 * MIB, 16 * MIB), (16 * GIB, 512 * MIB)] {
-            let look = |arrived| {
+            let stops = |arrived| {
                 let mut watch = Watch::default();
-                watch.look(seconds(0), Totals::default(), memory);
-                watch.look(seconds(1), Totals::new(arrived, arrived), memory).is_some()
+                look(&mut watch, 0, 0, 0, memory);
+                look(&mut watch, 1, arrived, arrived, memory).is_some()
             };
-            assert!(look(enough) && !look(enough - 1));
+            assert!(stops(enough) && !stops(enough - 1));
+        }
+    }
+
+    #[test]
+    fn what_a_control_group_swaps_out_at_its_own_limit_stops_nothing() {
+        let of_machine = "pgsteal_kswapd 100\npgsteal_direct 24\npgsteal_khugepaged 9\npgsteal_anon 999\n";
+        assert_eq!(reclaimed(of_machine, 4096), 124 * 4096);
+        for (reclaimed_mib, stops) in [(0, false), (15, false), (16, true)] {
+            let mut watch = Watch::default();
+            watch.look(seconds(0), Totals::default(), GIB, || GIB);
+            let arrived = Totals::new(32 * MIB, 32 * MIB);
+            let decision = watch.look(seconds(1), arrived, GIB, || GIB + reclaimed_mib * MIB);
+            assert_eq!(decision.is_some(), stops, "{reclaimed_mib}");
         }
     }
 
@@ -136,7 +184,7 @@ mod tests {
             let (mut watch, mut now, mut stopped) = (Watch::default(), Duration::ZERO, None);
             for (passed, written, incompressible) in steps {
                 now += Duration::from_millis(passed);
-                match watch.look(now, Totals::new(written, incompressible), GIB) {
+                match watch.look(now, Totals::new(written, incompressible), GIB, || written) {
                     Some(Decision::Stop(_)) => {
                         prop_assert_eq!(stopped, None);
                         stopped = Some(now);
