@@ -13,7 +13,7 @@ use logic::device::stat::{BACKING_BLOCK, BdStat, BlockStat, IoStat, MmStat};
 use logic::duration::micros;
 use logic::facts::DeviceFacts;
 use logic::health::{Surroundings, findings, is_outranked};
-use logic::maintain::pressure::Level;
+use logic::maintain::pressure::noted;
 use logic::maintain::report::Report;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
@@ -42,8 +42,8 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     let work: Option<Work<Report>> = serde_json::from_str(&report).ok();
     snapshot.maintenance = work.map(|work| work.detail).unwrap_or_default();
     let pressure = host.text(MachineFile::PressureLevel).unwrap_or_default();
-    let (level, reason) = pressure.split_once('\n').unwrap_or((&pressure, ""));
-    snapshot.pressure = Level::of_word(level.trim()).unwrap_or_default();
+    let (level, reason) = noted(&pressure);
+    snapshot.pressure = level;
     snapshot.pressure_reason = reason.to_owned();
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
     let surroundings = Surroundings {

@@ -66,6 +66,9 @@ pub struct MaintenanceView {
     /// Whether write-back is enabled.
     #[serde(default)]
     pub writeback: bool,
+    /// Whether recompression is enabled.
+    #[serde(default)]
+    pub recompress: bool,
 }
 
 /// A section.
@@ -102,6 +105,7 @@ impl View {
             every_seconds: asked.needs_timer().then_some(asked.interval.as_secs()),
             pressure: asked.pressure,
             writeback: asked.writeback.is_some(),
+            recompress: asked.recompress.is_some(),
         });
         View {
             files: loaded.files.iter().map(|path| path.display().to_string()).collect(),

@@ -93,7 +93,11 @@ fn not_devices() -> Error {
 /// Applies the timers of the configuration.
 pub async fn follow_configuration(core: &Arc<Core>) {
     let asked = core.view().maintenance;
-    let policy = asked.pressure.map(|thresholds| Policy { thresholds, writes_back: asked.writeback });
+    let policy = asked.pressure.map(|thresholds| Policy {
+        thresholds,
+        writes_back: asked.writeback,
+        runs: asked.writeback || asked.recompress,
+    });
     super::pressure::follow(core, policy);
     super::incompressible::follow(core);
     if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {

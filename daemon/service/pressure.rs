@@ -14,13 +14,14 @@ use super::core::Core;
 use super::journal;
 use super::lock::lock;
 use super::watch::watched;
-use host::Host;
 use host::linux::stalls::FILE;
 use host::linux::{LinuxHost, PRESSURE_LEVEL, files};
+use host::{Host, MachineFile};
 use logic::maintain::Cause;
 use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
 use logic::maintain::filling::Filling;
+use logic::maintain::incompressible::reclaimed;
 use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, back_off, totals};
 use logic::sample::Snapshot;
 
@@ -89,7 +90,8 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
             journal::alarm(found);
             core.changed.notify_one();
         }
-        let now = LinuxHost::new("/").monotonic();
+        let host = LinuxHost::new("/");
+        let now = host.monotonic();
         if now >= due {
             // The kernel does not update averages more often.
             due = now + std::mem::replace(&mut interval, LOOK);
@@ -111,14 +113,18 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
         let is_due = last_run.is_none_or(|(level, then)| {
             level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
         });
-        let cause = if gauge.level > Level::None && is_due {
+        // If only a control group is at its limit, stored pages take nothing from it.
+        let reclaimed =
+            reclaimed(&host.text(MachineFile::Vmstat).unwrap_or_default(), sample.page_size_bytes);
+        let is_of_machine = reclaimed > std::mem::replace(&mut seen.reclaimed, reclaimed);
+        let cause = if policy.runs && gauge.level > Level::None && is_due && is_of_machine {
             Some(Cause::Pressure(gauge.level))
         } else if policy.writes_back && seen.filling.is_due(&sample, now) {
             Some(Cause::Filling)
         } else {
             None
         };
-        // A run in progress may not have seen the pressure; the next poll is soon enough. So it is if there are too many jobs.
+        // A run in progress ends early if it is for a lower level; the next poll is soon enough. So it is if there are too many jobs.
         if let Some(cause) = cause
             && !core.is_maintaining()
             && core.maintain("", vec!["--reason".to_owned(), cause.to_string()]).await.is_ok()
@@ -138,6 +144,8 @@ struct Seen {
     alarms: Alarms,
     arrivals: Arrivals,
     filling: Filling,
+    /// Bytes that the kernel has reclaimed since boot because the machine was short of memory.
+    reclaimed: u64,
 }
 
 /// What arrives in compressed swap.

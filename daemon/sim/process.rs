@@ -84,7 +84,7 @@ impl Host for SimHost {
             MachineFile::Swaps => state.proc_swaps(),
             MachineFile::Mountinfo => state.mounts.text(),
             MachineFile::Cmdline => state.cmdline.clone(),
-            MachineFile::Maintenance | MachineFile::PressureLevel => {
+            MachineFile::Maintenance => {
                 return Err(HostError::new("/run/zramd/work", "read", Errno::NOENT));
             }
             MachineFile::Passwd => state.passwd.clone(),
@@ -96,7 +96,7 @@ impl Host for SimHost {
             MachineFile::Cpuinfo => "model name : simulated\n".to_owned(),
             MachineFile::OnlineCpus => format!("0-{}\n", state.cpus - 1),
             MachineFile::Loadavg => "0.00 0.00 0.00 1/100 1\n".to_owned(),
-            MachineFile::Vmstat | MachineFile::Diskstats => String::new(),
+            MachineFile::Vmstat | MachineFile::Diskstats | MachineFile::PressureLevel => String::new(),
             MachineFile::Resume => "0:0\n".to_owned(),
             MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
             MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {

@@ -31,6 +31,7 @@ mod layers;
 mod links;
 mod maintenance;
 mod maintenance_budget;
+mod maintenance_ends;
 mod maintenance_marks;
 mod maintenance_memory;
 mod monitoring;

@@ -14,7 +14,7 @@ use super::device::control;
 use super::error::Error;
 use super::work::{Reporter, Stopped};
 use host::upkeep::Upkeep;
-use host::{Errno, HostError};
+use host::{Errno, HostError, MachineFile};
 use logic::config::Loaded;
 use logic::config::settings::{MaintenanceSettings, SizeExpr};
 use logic::device::attribute::Attribute;
@@ -24,7 +24,7 @@ use logic::expr::size_in_bytes;
 use logic::human::human;
 use logic::maintain::marks::{Marking, Marks, Step};
 use logic::maintain::pass::{Decision, Pages};
-use logic::maintain::pressure::Level;
+use logic::maintain::pressure::{self, Level};
 use logic::maintain::report::{Action, Report, Used};
 use logic::maintain::{Cause, gate, span};
 use logic::maintain::{recompress as recompression, writeback as write_back};
@@ -39,6 +39,11 @@ const WRITE_BACK: &str = "write-back";
 const COMPACT: &str = "compact";
 /// Subject of a reason that applies to all policies.
 const MAINTENANCE: &str = "maintenance";
+
+/// The longest time of a run; the unit is ended after 30 minutes.
+const LONGEST: Duration = Duration::from_secs(20 * 60);
+/// While memory is short, the daemon decides anew after this time.
+const LONGEST_WHILE_SHORT: Duration = Duration::from_secs(60);
 
 /// Longest pause between two writes that block reads of statistics.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -113,6 +118,9 @@ struct Run<'a, H: Upkeep> {
     machine: Machine,
     state: State,
     cause: Cause,
+    begun: Duration,
+    /// Memory pressure when it began.
+    level: Level,
     dry: bool,
     report: Report,
 }
@@ -127,7 +135,9 @@ pub fn run<H: Upkeep>(
     let mut state = State::read(host);
     let machine = Machine::observe(host, &mut state);
     let report = Report { cause: order.cause.to_string(), ..Report::default() };
-    let mut run = Run { host, watch, machine, state, cause: order.cause, dry: order.dry_run, report };
+    let (begun, cause, dry) = (host.monotonic(), order.cause, order.dry_run);
+    let level = cause.level().max(pressure_level(host));
+    let mut run = Run { host, watch, machine, state, cause, begun, level, dry, report };
     let done = run.everything(loaded, order);
     run.report.ended_monotonic_usec = micros(run.host.monotonic());
     if run.dry {
@@ -218,8 +228,8 @@ impl<H: Upkeep> Run<'_, H> {
         for (index, mut device) in devices.into_iter().enumerate() {
             self.watch.progress(index as f64 * share, &device.name);
             let done = self.device(&mut device, order.only, recompress, write_back);
-            let cancelled = matches!(done, Err(Stopped::Cancelled(_)));
-            if device.marks_used && device.state.marking == Some(Marking::Untracked) && !cancelled {
+            let is_unfinished = matches!(done, Err(Stopped::Cancelled(_) | Stopped::Postponed(_)));
+            if device.marks_used && device.state.marking == Some(Marking::Untracked) && !is_unfinished {
                 // Without access times, the next round begins once both policies have processed the pages.
                 device.state.marks.idle_since = None;
             }
@@ -305,6 +315,24 @@ impl<H: Upkeep> Run<'_, H> {
         let actions = self.report.actions.get(first..).unwrap_or_default();
         let now = micros(self.host.monotonic());
         self.state.totals.entry(policy.to_owned()).or_default().add(actions, result, now);
+    }
+
+    /// Whether to continue. A run that was not asked for leaves the rest to another one after a while, and at once when memory has become
+    /// shorter: the daemon starts a run for that level when this one has ended.
+    fn check(&self) -> Result<(), Stopped> {
+        self.watch.check()?;
+        if self.cause == Cause::Request {
+            return Ok(());
+        }
+        if pressure_level(self.host) > self.level {
+            return Err(Stopped::Postponed("ended early: memory has become shorter".to_owned()));
+        }
+        let longest = if self.cause.is_short() { LONGEST_WHILE_SHORT } else { LONGEST };
+        if self.host.monotonic().saturating_sub(self.begun) >= longest {
+            let text = format!("ended after {}; the next run continues", span(longest));
+            return Err(Stopped::Postponed(text));
+        }
+        Ok(())
     }
 
     fn skip(&mut self, device: &str, policy: &str, reason: String) {
@@ -393,6 +421,11 @@ struct Done {
     saved: u64,
     /// Why nothing was done, if so.
     skipped: Option<String>,
+}
+
+/// The level that the daemon has noted.
+fn pressure_level<H: Upkeep>(host: &H) -> Level {
+    pressure::noted(&host.text(MachineFile::PressureLevel).unwrap_or_default()).0
 }
 
 fn signed(bytes: u64) -> i64 {

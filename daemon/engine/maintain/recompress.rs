@@ -64,7 +64,7 @@ impl<H: Upkeep> Run<'_, H> {
         device.state.recompressed_level = self.cause.level();
         let mut saved = 0;
         for pass in run.passes.into_iter().filter(|pass| marked || pass.pages == Pages::Huge) {
-            self.watch.check()?;
+            self.check()?;
             let before = self.mm(device.number)?.huge_pages;
             let reason = match pass.threshold {
                 Some(threshold) => format!("incompressible, and may shrink below {threshold} bytes"),
@@ -108,7 +108,7 @@ impl<H: Upkeep> Run<'_, H> {
         let mut done = Done::default();
         let (mut seen, mut reached) = (0, 0);
         while let Some(chunks) = next {
-            self.watch.check()?;
+            self.check()?;
             let threshold = pass.threshold.map_or_else(String::new, |bytes| format!(" threshold={bytes}"));
             // Kernels without max_pages ignore it, and process all pages at once.
             let words = format!(

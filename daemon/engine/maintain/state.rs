@@ -67,6 +67,8 @@ pub struct DeviceState {
     pub written_back: Option<Duration>,
     /// Memory pressure at that time.
     pub written_back_level: Level,
+    /// Waking time at which writing back failed, if it was the last time.
+    pub write_back_failed: Option<Duration>,
     /// Number of incompressible pages when recompressing them last gained nothing.
     pub hopeless_huge_pages: u64,
 }

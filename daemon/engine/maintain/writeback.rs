@@ -46,8 +46,9 @@ impl<H: Upkeep> Run<'_, H> {
             utilisation: self.machine.utilisation,
             excess: self.excess(device)?,
             last: self.machine.last(device.state.written_back, device.state.written_back_level),
+            failed: self.machine.last(device.state.write_back_failed, Level::None).map(|last| last.ago),
         };
-        let run = match decide(settings, &seen, self.cause) {
+        let mut run = match decide(settings, &seen, self.cause) {
             Ok(run) => run,
             Err(reason) => {
                 let why = unknown.filter(|_| backing.is_some() && seen.left < LEAST);
@@ -59,6 +60,8 @@ impl<H: Upkeep> Run<'_, H> {
         let ages = match pages {
             Some(_) => Vec::new(),
             None if self.marking(device)? == Marking::Exact => {
+                // Those of the shortest age are written anyway; a younger one may just have been read from the disk.
+                run.huge = settings.huge;
                 ages(settings.age, self.machine.utilisation, run.cause)
             }
             None => vec![run.age],
@@ -87,6 +90,10 @@ impl<H: Upkeep> Run<'_, H> {
         ledger.settle(written, observe::clocks(self.host));
         self.keep(&ledger)?;
         self.note_budget(&ledger, settings);
+        device.state.write_back_failed = match &done {
+            Err(Stopped::Failed(_)) => Some(self.machine.now.awake),
+            _ => None,
+        };
         device.state.written_back = Some(self.machine.now.awake);
         device.state.written_back_level = self.cause.level();
         device.marks_used |= first.is_some();
@@ -228,7 +235,7 @@ impl<H: Upkeep> Run<'_, H> {
         let mut note = String::new();
         let mut next = Some(Chunks::begin(bytes / device.page_size.max(1)));
         while let Some(chunks) = next {
-            self.watch.check()?;
+            self.check()?;
             // Memory may have become free in the meantime.
             if self.cause == Cause::Filling && self.excess(device)? == 0 {
                 break;
@@ -275,9 +282,10 @@ impl<H: Upkeep> Run<'_, H> {
             next = chunks.next(took, u64::MAX);
             let share = so_far as f64 / bytes.max(1) as f64;
             self.watch.progress(share.min(1.0), &format!("{}: write back {}", device.name, pages.word()));
-            // Let readers of statistics proceed and, unless there is no time to lose, leave half of the disk's time to others.
-            let is_urgent = self.cause == Cause::Request || self.cause.level() >= Level::Severe;
-            self.host.sleep(if is_urgent { (took / 2).min(super::PAUSE) } else { took });
+            // Let readers of statistics proceed and, unless it was asked for, leave half of the disk's time to others: while memory
+            // is short, programs read their files again.
+            let is_awaited = self.cause == Cause::Request;
+            self.host.sleep(if is_awaited { (took / 2).min(super::PAUSE) } else { took });
         }
         let written = self.written(number)?.saturating_sub(begin);
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };

@@ -39,19 +39,35 @@ fn over(memory: &MmStat, total: u64, percent: impl Fn((u64, u64)) -> u64) -> u64
     above(total, OF_MEMORY).max(above_limit)
 }
 
+/// Minimum time after a run that wrote nothing: the budget may be spent, or no page old enough.
+const AFTER_NOTHING: Duration = Duration::from_secs(600);
+
 /// Notices that swap with a backing device fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filling {
-    /// Time of the last run (of a clock that is never set), and the bytes written to all such swap until then.
-    last: Option<(Duration, u64)>,
+    last: Option<Begun>,
+}
+
+/// The last run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Begun {
+    /// Of a clock that is never set.
+    at: Duration,
+    /// Bytes written to all such swap until then.
+    arrived: u64,
+    /// Bytes written from it to backing devices until then.
+    written_back: u64,
 }
 
 impl Filling {
     /// Whether a run is due now.
     pub fn is_due(self, snapshot: &Snapshot, now: Duration) -> bool {
-        let arrives = self.last.is_none_or(|(then, before)| {
-            now.saturating_sub(then) >= FILLING_BACK_OFF
-                && arrived(snapshot).saturating_sub(before) >= ARRIVED
+        let arrives = self.last.is_none_or(|last| {
+            let did_nothing = written_back(snapshot) == last.written_back;
+            let least = if did_nothing { AFTER_NOTHING } else { FILLING_BACK_OFF };
+            // The counter of a new device begins at 0.
+            let new = arrived(snapshot).checked_sub(last.arrived);
+            now.saturating_sub(last.at) >= least && new.is_none_or(|bytes| bytes >= ARRIVED)
         });
         arrives
             && swaps(snapshot).any(|device| is_too_much(&device.stats.memory, snapshot.memory.total_bytes))
@@ -59,7 +75,8 @@ impl Filling {
 
     /// Notes a run that begins now.
     pub fn begins(&mut self, snapshot: &Snapshot, now: Duration) {
-        self.last = Some((now, arrived(snapshot)));
+        let (arrived, written_back) = (arrived(snapshot), written_back(snapshot));
+        self.last = Some(Begun { at: now, arrived, written_back });
     }
 }
 
@@ -69,6 +86,10 @@ fn part(bytes: u64, percent: u64) -> u64 {
 
 fn arrived(snapshot: &Snapshot) -> u64 {
     swaps(snapshot).map(|device| device.stats.block.written_bytes).sum()
+}
+
+fn written_back(snapshot: &Snapshot) -> u64 {
+    swaps(snapshot).map(|device| device.stats.backing.written_bytes).sum()
 }
 
 /// Swap of zramd with a backing device.
@@ -126,12 +147,17 @@ mod tests {
         assert!(filling.is_due(&sample(MIB, "/dev/sda3"), second));
         assert!(!filling.is_due(&sample(MIB, ""), second), "there is no backing device");
         filling.begins(&sample(MIB, "/dev/sda3"), second);
-        for (written, now, expected) in [
-            (MIB, second + FILLING_BACK_OFF, false),
-            (MIB + ARRIVED, FILLING_BACK_OFF, false),
-            (MIB + ARRIVED, second + FILLING_BACK_OFF, true),
+        for (arrived, written_back, now, expected) in [
+            (MIB, 1, second + FILLING_BACK_OFF, false),
+            (MIB + ARRIVED, 1, FILLING_BACK_OFF, false),
+            (MIB + ARRIVED, 1, second + FILLING_BACK_OFF, true),
+            (0, 1, second + FILLING_BACK_OFF, true), // a new device
+            (MIB + ARRIVED, 0, second + FILLING_BACK_OFF, false),
+            (MIB + ARRIVED, 0, second + AFTER_NOTHING, true),
         ] {
-            assert_eq!(filling.is_due(&sample(written, "/dev/sda3"), now), expected, "{written} {now:?}");
+            let mut sample = sample(arrived, "/dev/sda3");
+            sample.devices[0].stats.backing.written_bytes = written_back;
+            assert_eq!(filling.is_due(&sample, now), expected, "{arrived} {written_back} {now:?}");
         }
     }
 

@@ -45,6 +45,12 @@ impl Level {
     }
 }
 
+/// The level and its reason, as the daemon writes them to a file. Without the file, there is no pressure.
+pub fn noted(text: &str) -> (Level, &str) {
+    let (level, reason) = text.split_once('\n').unwrap_or((text, ""));
+    (Level::of_word(level.trim()).unwrap_or_default(), reason)
+}
+
 /// Percentages of time at which the levels begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thresholds {
@@ -63,6 +69,8 @@ pub struct Policy {
     pub thresholds: Thresholds,
     /// Whether to write back pages of swap that fills, see [`super::filling`].
     pub writes_back: bool,
+    /// Whether to start runs of maintenance at all. Otherwise the levels are only reported.
+    pub runs: bool,
 }
 
 /// The remedy if the kernel lacks PSI (psi=0, or CONFIG_PSI_DEFAULT_DISABLED without psi=1).

@@ -18,6 +18,8 @@ pub const PER_RUN: u64 = 300 << 20;
 pub const LEAST: u64 = 5 << 20;
 /// Minimum time between two runs of the timer.
 const BACK_OFF: Duration = Duration::from_secs(10 * 60);
+/// Minimum time after a failure: with some errors of a disk, the kernel tries all pages, which may take minutes.
+const AFTER_FAILURE: Duration = Duration::from_secs(3600);
 
 /// The configured settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub struct Seen {
     pub excess: u64,
     /// The last run.
     pub last: Option<Last>,
+    /// Waking time since the last run, if it failed.
+    pub failed: Option<Duration>,
 }
 
 /// The passes of a run.
@@ -94,6 +98,13 @@ pub fn whole_pages(bytes: u64, page_size: u64) -> u64 {
 pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, String> {
     let level = cause.level();
     let Some(free) = seen.free else { return Err("it has no backing device".to_owned()) };
+    if let Some(ago) = seen.failed.filter(|ago| cause != Cause::Request && *ago < AFTER_FAILURE) {
+        return Err(format!(
+            "it failed {} ago, and is tried again in {}",
+            span(ago),
+            span(AFTER_FAILURE.saturating_sub(ago))
+        ));
+    }
     if let Some(why) = too_soon(seen.last, cause, BACK_OFF) {
         return Err(why);
     }

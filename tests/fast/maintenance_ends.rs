@@ -1,0 +1,131 @@
+//! When a run of maintenance ends early, on the simulator, and what it does not try again.
+
+use std::time::Duration;
+
+use crate::support::upkeep::*;
+use engine::maintain::{self, Only, Order, Watch};
+use engine::work::Stopped;
+use host::{Errno, MachineFile};
+use logic::maintain::Cause;
+use logic::maintain::pressure::Level;
+use logic::maintain::report::Report;
+use sim::SimMachine;
+use sim::kernel::KernelConfig;
+
+/// Calls a function between two writes to the device.
+struct Between<F>(F);
+
+impl<F: FnMut()> Watch for Between<F> {
+    fn progress(&mut self, _share: f64, doing: &str) {
+        if doing.contains(':') {
+            (self.0)();
+        }
+    }
+
+    fn check(&self) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+fn note_level(machine: &SimMachine, level: Level) {
+    let text = format!("{}\nbecause of a test", level.word());
+    machine.change().further.insert(MachineFile::PressureLevel, text.into_bytes());
+}
+
+/// A machine that has 31 MiB to write back, and a budget of 20 MiB.
+fn full() -> (SimMachine, logic::config::Loaded) {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    store(&machine, true, 0..8000);
+    pass_time(&machine, 26 * HOUR);
+    (machine, loaded)
+}
+
+fn run(cause: Cause, between: impl FnMut(&SimMachine)) -> (SimMachine, Report, Result<(), Stopped>) {
+    let (machine, loaded) = full();
+    let mut between = between;
+    let mut watch = Between(|| between(&machine));
+    let (report, ended) = maintain::run(&mut machine.process(), &loaded, &Order::all(cause), &mut watch);
+    (machine, report, ended)
+}
+
+#[test]
+fn a_run_makes_way_when_memory_becomes_shorter() {
+    let shorter = |machine: &SimMachine| note_level(machine, Level::Severe);
+    for cause in [Cause::Timer, Cause::Pressure(Level::Moderate)] {
+        let (machine, report, ended) = run(cause, shorter);
+        assert!(matches!(ended, Err(Stopped::Postponed(_))), "{cause}: {ended:?}");
+        let written = written(&machine);
+        assert!(written > 0 && written < 2 * MIB, "{cause}: {written}");
+        assert_eq!(report.budget.unwrap().left_bytes, 20 * MIB - written, "only what was written is spent");
+        assert_eq!(machine.look().devices[&0].slots.limit, 0);
+    }
+    for cause in [Cause::Request, Cause::Pressure(Level::Severe), Cause::Pressure(Level::Critical)] {
+        let (machine, _, ended) = run(cause, shorter);
+        assert_eq!((ended, written(&machine)), (Ok(()), 20 * MIB), "{cause}");
+    }
+}
+
+#[test]
+fn a_run_leaves_the_rest_to_the_next_one_after_a_while() {
+    let slow = |seconds| move |machine: &SimMachine| pass_time(machine, Duration::from_secs(seconds));
+    for (cause, each, seconds) in [(Cause::Pressure(Level::Critical), 25, 60), (Cause::Timer, 500, 1200)] {
+        let begun = 26 * HOUR;
+        let (machine, _, ended) = run(cause, slow(each));
+        assert!(matches!(ended, Err(Stopped::Postponed(_))), "{cause}: {ended:?}");
+        let took = machine.look().clock.saturating_sub(begun);
+        let longest = Duration::from_secs(seconds);
+        assert!(took >= longest && took <= longest + Duration::from_secs(each), "{cause}: {took:?}");
+    }
+    let (_, _, ended) = run(Cause::Request, slow(500));
+    assert_eq!(ended, Ok(()));
+}
+
+#[test]
+fn a_disk_that_fails_is_left_alone_for_an_hour() {
+    let (machine, loaded) = full();
+    let order = Order::all(Cause::Pressure(Level::Critical));
+    machine.take_transcript();
+    maintain(&machine, &loaded, &order).1.unwrap();
+    let calls = machine.take_transcript();
+    let write =
+        calls.iter().position(|call| call.ends_with("to writeback")).unwrap_or_else(|| panic!("{calls:?}"))
+            + 1;
+
+    let (machine, loaded) = full();
+    machine.take_transcript();
+    machine.fail_at(write, Errno::IO);
+    let (_, ended) = maintain(&machine, &loaded, &order);
+    assert!(matches!(ended, Err(Stopped::Failed(_))), "{ended:?}");
+    machine.take_transcript();
+    pass_time(&machine, HOUR / 2);
+    for cause in [Cause::Timer, Cause::Filling, Cause::Pressure(Level::Critical)] {
+        let (report, ended) = maintain(&machine, &loaded, &Order::all(cause));
+        assert_eq!((ended, written(&machine)), (Ok(()), 0), "{cause}");
+        skipped(&report, "write-back");
+    }
+    let request = Order { only: Some(Only::WriteBack(None)), ..Order::all(Cause::Request) };
+    maintain(&machine, &loaded, &request).1.unwrap();
+    assert!(written(&machine) > 0, "a request is tried at once");
+
+    let (machine, loaded) = full();
+    machine.take_transcript();
+    machine.fail_at(write, Errno::IO);
+    assert!(maintain(&machine, &loaded, &order).1.is_err());
+    machine.take_transcript();
+    pass_time(&machine, HOUR);
+    maintain(&machine, &loaded, &order).1.unwrap();
+    assert_eq!(written(&machine), 20 * MIB);
+}
+
+/// Also pages that do not compress: one of those may just have been read from the disk.
+#[test]
+fn under_severe_pressure_no_page_is_written_that_was_just_used() {
+    let (machine, loaded) = short_of_memory(KernelConfig::full());
+    store(&machine, true, 0..3000);
+    pass_time(&machine, Duration::from_secs(10));
+    let (_, ended) = maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Critical)));
+    assert_eq!((ended, written(&machine)), (Ok(()), 0));
+    pass_time(&machine, Duration::from_secs(60));
+    maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Critical))).1.unwrap();
+    assert!(written(&machine) > 10 * MIB);
+}
