@@ -13,8 +13,10 @@ use host::linux::{LinuxHost, files, unit_files};
 use logic::config;
 use logic::config::render;
 use logic::exit::ExitStatus;
-use logic::import::{Imported, Values};
+use logic::import::{Imported, Peer, Values};
 use logic::init::{Machine, amounts};
+use logic::plan::{Decision, Item};
+use logic::record::Target;
 
 /// Runs `init`: the proposal to standard output, everything else to standard error.
 pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
@@ -27,13 +29,15 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let configured = files::load(&directory, files::sources(&directory, None));
     let mut machine = init::look(&host, &configured.settings);
     machine.rotates = machine.root().and_then(|mount| host.rotates(mount));
+    let imported = take_over(&mut machine, &host, &root)?;
     if !words.dry_run {
         refuse(words, &host, &machine, &directory, &configured.files)?;
     }
-    let peer = machine.import_from();
-    let imported = peer.map(|peer| imported(peer, &root)).transpose()?;
+    if let Some((_, imported)) = &imported {
+        import::warn(imported.warnings.iter());
+    }
     let profile = words.profile.map(Into::into);
-    let proposal = machine.propose(profile, peer.zip(imported.as_ref()));
+    let proposal = machine.propose(profile, imported.as_ref().map(|(peer, imported)| (*peer, imported)));
     let file = directory.join(import::DESTINATION);
     let loaded = config::load(&[(file.clone(), proposal.toml.clone())], "");
     let plan = engine::check_elsewhere(&host, &loaded);
@@ -81,8 +85,9 @@ fn refuse(
     let is_own = |file: &&PathBuf| file.strip_prefix(directory).unwrap_or(file).starts_with("etc");
     if let Some(file) = configured.iter().find(is_own) {
         return Err(Error::failed(format!(
-            "{} is there already; `zramdctl cat-config` shows what is configured",
-            file.display()
+            "{} is there already: `zramdctl check` looks for mistakes in it, and zramd is started with {}",
+            file.display(),
+            connect::how_to_start()
         )));
     }
     if words.root.is_some() {
@@ -112,12 +117,29 @@ fn refuse(
     Ok(())
 }
 
-/// The configuration of another program, with its warnings printed.
-fn imported(peer: logic::import::Peer, root: &Root) -> Result<Imported, Error> {
-    let ordered = import::ordered(peer, root)?;
-    let imported = logic::import::import(peer, &ordered.files, &Values::default());
-    import::warn(ordered.warnings.iter().chain(&imported.warnings));
-    Ok(imported)
+/// The configuration of the program that sets up zram devices now. Those that are configured to set up none are set aside.
+fn take_over(
+    machine: &mut Machine,
+    host: &LinuxHost,
+    root: &Root,
+) -> Result<Option<(Peer, Imported)>, Error> {
+    while let Some(peer) = machine.import_from() {
+        let ordered = match import::ordered(peer, root) {
+            // It works without a configuration.
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let mut imported = logic::import::import(peer, &ordered.files, &Values::default());
+        imported.warnings.splice(..0, ordered.warnings);
+        let loaded = config::load(&[(PathBuf::new(), imported.toml.clone())], "");
+        let is_wanted =
+            |item: &Item| matches!(item.target, Target::Device(_)) && item.decision != Decision::Skipped;
+        if engine::check_elsewhere(host, &loaded).items.iter().any(is_wanted) {
+            return Ok(Some((peer, imported)));
+        }
+        machine.set_aside(peer);
+    }
+    Ok(None)
 }
 
 /// Asks on standard error. The end of standard input is a no.

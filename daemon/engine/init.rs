@@ -24,6 +24,7 @@ pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
         rotates: None,
         managed: gather::records(host).unwrap_or_default().into_keys().collect(),
         others: gather::other_managers(host),
+        idle: Vec::new(),
         yielding: configured
             .devices
             .iter()

@@ -1,12 +1,15 @@
 //! `zramdctl init`: proposes a configuration for this machine.
 
+use std::path::PathBuf;
+
+use super::config;
 use super::facts::{Does, OtherManager};
 use super::human::human;
 use super::import::{Imported, Peer};
 use super::plan::{Decision, Item, Plan};
 use super::proc::{MountLine, SwapLine};
 use super::record::Target;
-use super::request::{Choice, Request};
+use super::request::{Choice, Purpose, Request};
 
 /// What a proposal depends on.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +32,8 @@ pub struct Machine {
     pub managed: Vec<Target>,
     /// Other programs that set up zram.
     pub others: Vec<OtherManager>,
+    /// Those that are configured, but set up no zram device.
+    pub idle: Vec<OtherManager>,
     /// Names of the devices that a package configures to yield to these programs.
     pub yielding: Vec<String>,
 }
@@ -62,8 +67,25 @@ zram-size = \"SIZE\"
 compression-algorithm = [\"zstd\", \"auto\"]
 ";
 
-/// The part of all proposals that does not depend on the machine.
-const VM: &str = "\n# While this swap is on, zswap is off, and pages are swapped one by one and rather than dropping cached files.\n[vm]\ntune = true\n";
+/// The sections of all proposals that do not depend on the machine; an imported one is kept.
+const REST: [(&str, &str); 2] = [
+    (
+        "[vm]",
+        "
+# While this swap is on, zswap is off, and pages are swapped one by one and rather than dropping cached files.
+[vm]
+tune = true
+",
+    ),
+    (
+        "[maintenance]",
+        "
+# When memory is short, the journal, the bus and `zramdctl status` say how short, and what swap takes in.
+[maintenance]
+pressure.enabled = true
+",
+    ),
+];
 
 /// A suggestion for machines with a card.
 const LOGS: &str = "
@@ -133,6 +155,14 @@ impl Machine {
         self.rivals().find(own).and_then(|other| Peer::parse(other.import?))
     }
 
+    /// Sets aside a program whose configuration has no zram device.
+    pub fn set_aside(&mut self, peer: Peer) {
+        let is_it = |other: &OtherManager| other.does == Does::Devices && other.import == Some(peer.name());
+        let (idle, others) = std::mem::take(&mut self.others).into_iter().partition(is_it);
+        self.others = others;
+        self.idle.extend::<Vec<OtherManager>>(idle);
+    }
+
     /// Proposes a configuration. `imported` is that of [`Machine::import_from`].
     pub fn propose(&self, profile: Option<Profile>, imported: Option<(Peer, &Imported)>) -> Proposal {
         let (found, why) = self.profile();
@@ -151,13 +181,12 @@ impl Machine {
             Some((peer, imported)) => {
                 remarks.push(format!("Devices are taken over from {}.", peer.name()));
                 toml.push_str(&imported.toml);
-                if !imported.toml.lines().any(|line| line == "[vm]") {
-                    toml.push_str(VM);
-                }
             }
-            None => {
-                toml.push_str(&SWAP.replace("SIZE", MEASURED_SIZE));
-                toml.push_str(VM);
+            None => toml.push_str(&SWAP.replace("SIZE", MEASURED_SIZE)),
+        }
+        for (header, section) in REST {
+            if !toml.lines().any(|line| line == header) {
+                toml.push_str(section);
             }
         }
         for name in &self.yielding {
@@ -195,12 +224,20 @@ impl Machine {
                 "The root file system is on a {kind} disk; the proposal is the same, because this swap stays in memory."
             ));
         }
+        let priority = swap_priority(toml);
         for swap in self.swaps.iter().filter(|swap| swap.zram_number().is_none()) {
-            remarks.push(format!(
-                "Swap on {} ({}) stays, and is used when compressed swap is full: for new pages, even those that are used often. `zramdctl doctor` names an alternative.",
-                swap.path,
-                human(swap.size_kib.saturating_mul(1024))
-            ));
+            let size = human(swap.size_kib.saturating_mul(1024));
+            remarks.push(if swap.priority < priority {
+                format!(
+                    "Swap on {} ({size}) stays, and is used when compressed swap is full: for new pages, even those that are used often. `zramdctl doctor` names an alternative.",
+                    swap.path
+                )
+            } else {
+                format!(
+                    "Swap on {} ({size}) has priority {}, and is used before compressed swap. Give it a priority below {priority}: by pri= in /etc/fstab, or where it is switched on.",
+                    swap.path, swap.priority
+                )
+            });
         }
         // That of a known program is explained below.
         for (swap, number, claims) in self.foreign(toml).filter(|_| self.rivals().next().is_none()) {
@@ -226,6 +263,12 @@ impl Machine {
                     .to_owned(),
             );
         }
+        for other in &self.idle {
+            remarks.push(format!(
+                "{} is configured ({}), but sets up no zram device, and is left alone.",
+                other.name, other.file
+            ));
+        }
         for other in &self.others {
             let remark = match (other.does, other.import) {
                 (Does::Directories, Some(name)) => format!(
@@ -245,6 +288,16 @@ impl Machine {
         }
         remarks
     }
+}
+
+/// The lowest priority of compressed swap in a proposal.
+fn swap_priority(toml: &str) -> i32 {
+    let loaded = config::load(&[(PathBuf::new(), toml.to_owned())], "");
+    let priorities = loaded.settings.devices.iter().filter_map(|device| match device.purpose {
+        Purpose::Swap { priority, .. } => Some(priority),
+        _ => None,
+    });
+    priorities.min().unwrap_or_default()
 }
 
 /// What the devices of a proposal are on this machine: one sentence each.

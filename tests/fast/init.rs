@@ -78,6 +78,48 @@ fn the_administrators_own_configuration_is_taken_over_and_a_shipped_one_replaced
 }
 
 #[test]
+fn a_program_that_is_configured_to_set_up_nothing_is_left_alone() {
+    for (paths, text) in [
+        (
+            ["usr/lib/systemd/system-generators/zram-generator", "etc/systemd/zram-generator.conf"],
+            "# nothing\n",
+        ),
+        (
+            ["usr/lib/systemd/system-generators/zram-generator", "etc/systemd/zram-generator.conf"],
+            "[zram0]\nzram-size = 0\n",
+        ),
+        (
+            ["usr/lib/systemd/system-generators/rpi-swap-generator", "etc/rpi/swap.conf"],
+            "[Main]\nMechanism=swapfile\n",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        write(root, paths[0], "x");
+        write(root, paths[1], text);
+        let (toml, said) = texts(&init(root, &["-n"], ""));
+        assert!(toml.contains(r#"zram-size = "min(3 * ram, 32GiB)""#), "{text}: {toml}");
+        let remark = said.lines().find(|line| line.contains(paths[1])).unwrap_or_else(|| panic!("{said}"));
+        assert!(remark.contains("left alone"), "{remark}");
+    }
+}
+
+#[test]
+fn swap_that_is_used_before_compressed_swap_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let remark = |priority: i32| {
+        let line =
+            format!("Filename\tType\tSize\tUsed\tPriority\n/dev/sda3 partition 1048576 0 {priority}\n");
+        write(root, "proc/swaps", &line);
+        let said = texts(&init(root, &["-n"], "")).1;
+        said.lines().find(|line| line.contains("/dev/sda3")).unwrap().to_owned()
+    };
+    assert!(!remark(99).contains("pri="));
+    assert!(remark(100).contains("pri="));
+}
+
+#[test]
 fn a_configuration_of_a_package_does_not_count_as_existing() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
