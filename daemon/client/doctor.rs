@@ -138,6 +138,7 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     let swaps = gather::swaps(&host).unwrap_or_default();
     let named = names_disk_swap(
         &host.text(MachineFile::Cmdline).unwrap_or_default(),
+        &host.text(MachineFile::Resume).unwrap_or_default(),
         &files::read_optional(Path::new("/"), "/etc/fstab").unwrap_or_default(),
     );
     found.extend(disk_swaps(&snapshot.devices, &swaps, named));
@@ -316,9 +317,9 @@ fn disk_swaps(devices: &[DeviceView], swaps: &[SwapLine], named: bool) -> Vec<Fi
 }
 
 /// Whether swap on a disk is named for hibernation, or in this fstab, so that its partition has a purpose.
-fn names_disk_swap(cmdline: &str, fstab: &str) -> bool {
+fn names_disk_swap(cmdline: &str, resume: &str, fstab: &str) -> bool {
     let is_swap = |line: &str| !line.starts_with('#') && line.split_whitespace().nth(2) == Some("swap");
-    cmdline.split_whitespace().any(|word| word.starts_with("resume=")) || fstab.lines().any(is_swap)
+    health::hibernates(cmdline, resume) || fstab.lines().any(is_swap)
 }
 
 /// Swap that is still off after hibernation.
@@ -573,10 +574,11 @@ mod tests {
         let backed = DeviceView { backing_device: "/dev/loop0".to_owned(), ..zram(1, 50) };
         assert_eq!(disk_swaps(&[zram(0, 100), backed], &swaps, false), []);
         assert_eq!(disk_swaps(&[], &swaps, false), []);
-        let fstab = |line: &str| names_disk_swap("quiet", line);
+        let fstab = |line: &str| names_disk_swap("quiet", "0:0", line);
         assert!(fstab("/dev/sda1 / ext4 defaults 0 1\nUUID=x none\tswap sw 0 0\n"));
         assert!(!fstab("# /dev/sda2 none swap sw 0 0\n\n/dev/sda1 /swap ext4 defaults 0 1\n"));
-        assert!(names_disk_swap("quiet resume=/dev/sda2", ""));
+        assert!(names_disk_swap("quiet resume=/dev/sda2", "0:0", ""));
+        assert!(names_disk_swap("quiet", "8:2", ""), "by the initramfs");
     }
 
     #[test]

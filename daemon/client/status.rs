@@ -208,7 +208,7 @@ fn summary(snapshot: &Snapshot, config: &Merged) -> String {
     let problems = problems::count(&snapshot.problems);
     let devices = count(|view| view.disk_size_bytes > 0);
     if devices == 0 {
-        let start = if config.sections.is_empty() {
+        let start = if config.sections.is_empty() && config.broken.is_empty() {
             "\nNothing is configured; `zramdctl init --now` proposes a configuration."
         } else {
             ""

@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
-const UNITS: [(&str, u64); 12] = [
+const UNITS: [(&str, u64); 18] = [
     ("s", 1),
     ("sec", 1),
+    ("second", 1),
+    ("seconds", 1),
     ("m", 60),
     ("min", 60),
+    ("minute", 60),
+    ("minutes", 60),
     ("h", 3600),
     ("hr", 3600),
+    ("hour", 3600),
+    ("hours", 3600),
     ("d", 86_400),
     ("day", 86_400),
     ("days", 86_400),
@@ -68,6 +74,7 @@ mod tests {
             ("90", Some(90)),
             ("90s", Some(90)),
             ("1h 30min", Some(5400)),
+            ("1 hour 2 minutes 3 seconds", Some(3723)),
             ("1h30m", Some(5400)),
             ("2 d", Some(172_800)),
             ("1w", Some(604_800)),

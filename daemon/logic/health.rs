@@ -179,7 +179,7 @@ fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Findi
                     "raise zram-size of [{name}] to about {}: at the present ratio, even that takes only half of the memory when full",
                     human(size)
                 ),
-                _ => format!("raise zram-size of [{name}], or add swap on a disk with a lower priority"),
+                _ => format!("raise zram-size of [{name}], or write a writeback-file into it"),
             },
         );
     }
@@ -193,7 +193,7 @@ fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Findi
                 human(takes)
             ),
             format!(
-                "lower zram-size of [{name}] to about {}, or add swap on a disk with a lower priority",
+                "lower zram-size of [{name}] to about {}, or write a writeback-file into it",
                 human(size)
             ),
         );

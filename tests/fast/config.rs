@@ -418,7 +418,7 @@ fn a_size_that_cannot_be_computed_fails_its_device_only() {
 #[test]
 fn unknown_keys_cause_a_warning_with_a_suggestion_and_the_section_is_used() {
     for (key, meant) in
-        [("zram-sise", "zram-size"), ("memory-limit", "host-memory-limit"), ("priority", "swap-priority")]
+        [("zram-sise", "zram-size"), ("memory-limit", "zram-resident-limit"), ("priority", "swap-priority")]
     {
         let loaded = load(&[&format!("[zram0]\n{key} = 5")]);
         assert_eq!(loaded.settings.devices.len(), 1);

@@ -216,8 +216,20 @@ pub(super) fn listed(names: &[&str]) -> String {
 
 /// Names in zramd for a key of zram-generator, zram-tools, fstab, systemd units, or another kind of section.
 fn foreign_spelling(key: &str) -> impl Iterator<Item = &'static str> {
-    const SPELLINGS: [(&[&str], &str); 12] = [
-        (&["mem-limit", "mem_limit"], "zram-resident-limit"),
+    const SPELLINGS: [(&[&str], &str); 13] = [
+        (
+            &[
+                "mem-limit",
+                "mem_limit",
+                "memory-limit",
+                "memory_limit",
+                "resident-limit",
+                "limit",
+                "size-limit",
+            ],
+            "zram-resident-limit",
+        ),
+        (&["max-size", "max_size"], "max-zram-size"),
         (&["where", "mountpoint", "mount_point", "path"], "mount-point"),
         (&["type", "fstype", "fs_type"], "fs-type"),
         (&["comp-algorithm", "comp_algorithm"], "compression-algorithm"),

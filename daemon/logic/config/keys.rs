@@ -612,14 +612,14 @@ pub mod maintenance {
         Type::Bool,
         Bool(false),
         "true",
-        "Whether incompressible pages are written without being idle. Under severe pressure they always are.",
+        "Whether incompressible pages are written without being idle. Under severe pressure they always are where the kernel does not track access times.",
     );
     pub const PRESSURE_ENABLED: Key = key(
         "pressure.enabled",
         Type::Bool,
         Unset("true with writeback or another of its keys, otherwise false"),
         "true",
-        "Whether zramd watches memory pressure: under pressure it shortens the ages above, compacts, and warns of swap that is full or fails. Needs Linux 5.13. The kernel updates the figures every two seconds; shorter pressure is not seen.",
+        "Whether zramd watches memory pressure: it reports it, and warns of swap that is full or fails. With recompress or writeback, it shortens the ages above and compacts. Needs Linux 5.13. The kernel updates the figures every two seconds; shorter pressure is not seen.",
     );
     pub const PRESSURE_MODERATE: Key = key(
         "pressure.moderate",
