@@ -33,6 +33,9 @@ pub struct Order {
     pub words: Vec<String>,
 }
 
+/// How often a unit is started until its worker has taken the arguments: it may also be prevented from starting at all.
+const STARTS: u32 = 3;
+
 impl Core {
     /// Runs `zramd-worker`, publishes its progress, and returns its message. Fails if the same work is in progress.
     pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
@@ -67,8 +70,18 @@ impl Core {
         let failed = |message| Error::new(ErrorKind::Failed, message);
         note((!order.words.is_empty()).then_some(&order.words)).map_err(failed)?;
         let pid_1 = Systemd::enter(&connection).await?;
-        let job = pid_1.job(Verb::Start, &order.unit, Some("main"), handle);
-        let how = handle.watch(job, async || progress(&order.name)).await;
+        let mut how;
+        let mut starts = 0;
+        // A start that is requested while another one is in progress, such as that of the timer, is the same to PID 1: then the arguments
+        // were not taken.
+        loop {
+            let job = pid_1.job(Verb::Start, &order.unit, Some("main"), handle);
+            how = handle.watch(job, async || progress(&order.name)).await;
+            starts += 1;
+            if how.is_err() || starts == STARTS || !work::is_asked(Path::new("/"), &order.name) {
+                break;
+            }
+        }
         pid_1.leave().await;
         // The worker removes the file with its arguments, unless it was never started.
         note(None).map_err(failed)?;

@@ -42,6 +42,11 @@ pub fn asked(root: &Path, name: &str) -> Result<Vec<String>, String> {
     Ok(words.split_terminator('\0').map(str::to_owned).collect())
 }
 
+/// Whether there are stored arguments that no worker has taken.
+pub fn is_asked(root: &Path, name: &str) -> bool {
+    files::below(root, &words_path(name)).exists()
+}
+
 fn lock_file(name: &str) -> String {
     format!(".{name}.lock")
 }
