@@ -378,12 +378,13 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     {
         add(Level::Error, Code::KernelTooOld, why, "use Linux 5.6 or newer, or write persist = \"none\"");
     }
-    let follows = loaded.settings.maintenance.as_ref().is_some_and(|asked| asked.pressure.is_some());
+    let stops = loaded.settings.vm.as_ref().is_some_and(|vm| vm.stops_incompressible);
+    let follows = stops || loaded.settings.maintenance.as_ref().is_some_and(|asked| asked.pressure.is_some());
     if follows && !standing.counts_pressure {
         add(
             Level::Warning,
             Code::PressureUnknown,
-            "this kernel has no pressure stall information, so pressure in [maintenance] has no effect",
+            "this kernel has no pressure stall information: memory pressure is not reported, and swapping does not stop for pages that do not compress",
             UNKNOWN_REMEDY,
         );
     }
@@ -391,8 +392,8 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
         add(
             Level::Warning,
             Code::PressureNeedsRights,
-            "this kernel does not report memory pressure to zramd.service, so pressure in [maintenance] has no effect",
-            "use Linux 5.13 or newer, or write pressure = false",
+            "this kernel does not report memory pressure to zramd.service: it is not followed, and swapping does not stop for pages that do not compress",
+            "use Linux 5.13 or newer, or write pressure.enabled = false into [maintenance] and incompressible = \"swap\" into [vm]",
         );
     }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
@@ -539,6 +540,8 @@ mod tests {
         assert_eq!(codes(&missing(&early, &loaded(&format!("{kept}\"none\"")))), [""; 0]);
         let follows = loaded("[zram0]\n[maintenance]\npressure = true");
         assert_eq!(codes(&missing(&without, &follows)), ["pressure-unknown"]);
+        let stops = loaded("[zram0]\n[vm]\ntune = true");
+        assert_eq!(codes(&missing(&without, &stops)), ["pressure-unknown"]);
         let old = Standing {
             counts_pressure: true,
             wakes_for_pressure: false,
