@@ -154,6 +154,21 @@ fn check_looks_at_the_same_mounts_disks_and_files_as_plan() {
 }
 
 #[test]
+fn a_number_without_a_unit_that_is_hardly_anything_is_doubtful() {
+    let doubtful = |text: &str| {
+        let problems = engine::check(&machine().process(), &loaded(text), Vec::new()).problems;
+        assert!(problems.iter().all(|problem| problem.severity == Severity::Warning), "{problems:?}");
+        problems.into_iter().map(|problem| problem.origin.key).collect::<Vec<_>>()
+    };
+    for text in ["zram-size = 8", "zram-size = \"8\""] {
+        assert_eq!(doubtful(&format!("[zram0]\n{text}")), ["zram0.zram-size"], "{text}");
+    }
+    for text in ["zram-size = 4096", "zram-size = \"8MiB\"", "zram-size = 8\nmount-point = \"/srv/a\""] {
+        assert_eq!(doubtful(&format!("[zram0]\n{text}")), [""; 0], "{text}");
+    }
+}
+
+#[test]
 fn a_check_refuses_what_another_program_uses_and_not_what_zramd_has_set_up() {
     let machine = machine();
     let loaded = loaded("[zram0]\nmount-point = \"/srv/a\"\n[zram1]\n");

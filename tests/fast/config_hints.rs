@@ -83,6 +83,7 @@ fn values_are_corrected() {
                 "write enabled = true",
             ),
             ("[zram1]\nmount-point = \"mnt/x\"", "begin it with a slash: \"/mnt/x\""),
+            ("[zram1]\nmount-point = \"none\"", "leave this key out"),
             ("[zram1]\nmount-point = \"~/x\"", "write the whole path, from / on"),
             ("[zram1]\nmount-point = \"$HOME/x\"", "write the whole path, from / on"),
             ("[zram1]\nmount-point = \"\"", "write the whole path, from / on"),
@@ -172,6 +173,10 @@ fn mistakes_of_syntax_are_in_our_own_words() {
             (
                 "[maintenance]\nrecompress = true\n[maintenance.recompress]",
                 whole("keep one of them, here or in line 2"),
+            ),
+            (
+                "[maintenance]\nrecompress = true\nrecompress.idle-age = \"1h\"",
+                "write recompress.enabled = true there",
             ),
             ("[zram0]\n[zram1]\n[zram0]\nzram-size = 5", whole("move its keys below the [zram0] in line 1")),
             ("[zram0\nzram-size = 5", whole("write [zram0]")),

@@ -279,6 +279,11 @@ pub(super) fn normalised(path: &str) -> String {
 
 /// Why a text is not a path, and what to write.
 pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
+    if ["swap", "none"].contains(&text) {
+        // As in fstab.
+        let hint = "leave this key out".to_owned();
+        return Some((format!("`{text}` is not an absolute path"), hint));
+    }
     if !text.starts_with('/') {
         let slash = format!("/{text}");
         let is_meant =

@@ -65,11 +65,20 @@ fn comment(line: &str) -> Option<Mistake<'_>> {
 fn repeated<'a>(line: &'a str, above: &str) -> Option<Mistake<'a>> {
     let part = line.split(['=', '#']).next()?.trim();
     // `recompress = true` above [maintenance.recompress] is such a table, too.
-    let table = part.strip_prefix('[').and_then(|header| Some(header.strip_suffix(']')?.rsplit_once('.')?.1));
+    let table = match part.strip_prefix('[') {
+        Some(header) => header.strip_suffix(']').and_then(|header| Some(header.rsplit_once('.')?.1)),
+        None => part.rsplit_once('.').map(|(table, _)| table),
+    };
     let lines: Vec<&str> =
         above.lines().map(|line| line.split(['=', '#']).next().unwrap_or_default().trim()).collect();
     let number = lines.iter().rposition(|other| *other == part || Some(*other) == table)?;
     let place = format!("line {}", number + 1);
+    // `recompress = true` above `recompress.idle-age = "1h"`.
+    if let Some(table) = table.filter(|table| lines[number] == *table && !part.starts_with('[')) {
+        let value = above.lines().nth(number)?.split_once('=')?.1.split('#').next()?.trim();
+        let hint = format!("write {table}.enabled = {value} there");
+        return Some(Mistake::new(part, format!("`{table}` is a value in {place}"), hint));
+    }
     let (message, hint) = if lines[number] == part && part.starts_with('[') {
         (format!("{part} is repeated"), format!("move its keys below the {part} in {place}"))
     } else {

@@ -433,6 +433,18 @@ pub(super) fn ineffective(
         let hint = "add a section [maintenance] with recompress = true, or leave recompression-algorithm out";
         warn(&settings.recompression_origin, message.to_owned(), hint);
     }
+    if let SizeRule::Expression { size, .. } = &settings.size
+        && let Ok(number) = size.text.parse::<u64>()
+        && matches!(request.purpose, Purpose::Swap { .. })
+        && request.disk_size / 1024 < facts.memory.total_kib / 100
+    {
+        let message = format!(
+            "{number} without a unit means {}, less than 1 % of this machine's RAM",
+            human(request.disk_size)
+        );
+        let hint = format!("write a unit: \"{number}GiB\", or \"{number}MiB\" if that is meant");
+        warn(&size.origin, message, &hint);
+    }
     let limit = request.memory_limit;
     if let Some(SizeExpr { origin, .. }) = settings.resident_limit.as_ref().filter(|_| limit > 0) {
         if limit < MINIMUM_SIZE {

@@ -307,8 +307,12 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
             }
             (None, None) => {
                 let reason = format!("there is no {kind} `{name}` on this machine");
-                Err(Refusal::new(ErrorKind::Config, origin, reason)
-                    .hint("create it first, or write its number"))
+                // As for chown(1).
+                let hint = match name.split_once(':') {
+                    Some((user, group)) => format!("write owner = \"{user}\" and group = \"{group}\""),
+                    None => "create it first, or write its number".to_owned(),
+                };
+                Err(Refusal::new(ErrorKind::Config, origin, reason).hint(hint))
             }
         },
     };
