@@ -129,3 +129,19 @@ fn under_severe_pressure_no_page_is_written_that_was_just_used() {
     maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Critical))).1.unwrap();
     assert!(written(&machine) > 10 * MIB);
 }
+
+#[test]
+fn kernels_that_only_add_marks_write_the_oldest_pages_first_as_well() {
+    for kernel in [KernelConfig::full(), KernelConfig { exact_marks: false, ..KernelConfig::full() }] {
+        let (machine, loaded) = short_of_memory(kernel);
+        store(&machine, false, 0..3000);
+        pass_time(&machine, 2 * HOUR);
+        store(&machine, false, 3000..6000);
+        pass_time(&machine, Duration::from_secs(90));
+        maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Severe))).1.unwrap();
+        let is_written = |number: u64| machine.look().devices[&0].slots.all[&(16 + number)].written;
+        assert!((0..3000).all(is_written), "without waiting for hours");
+        let younger = (3000..6000).filter(|number| is_written(*number)).count();
+        assert!((1000..3000).contains(&younger), "{younger}: what is left of the limit");
+    }
+}

@@ -57,7 +57,7 @@ proptest! {
             store(&machine, false, index * 100..index * 100 + 100);
             let slots = machine.look().devices[&0].slots.clone();
             let (cause, least) = if severe {
-                (Cause::Pressure(Level::Severe), 5 * HOUR)
+                (Cause::Pressure(Level::Severe), Duration::from_secs(60))
             } else {
                 (Cause::Timer, 20 * HOUR)
             };

@@ -59,7 +59,7 @@ impl<H: Upkeep> Run<'_, H> {
         };
         let ages = match pages {
             Some(_) => Vec::new(),
-            None if self.marking(device)? == Marking::Exact => {
+            None if self.marking(device)? != Marking::Untracked => {
                 // Those of the shortest age are written anyway; a younger one may just have been read from the disk.
                 run.huge = settings.huge;
                 ages(settings.age, self.machine.utilisation, run.cause)

@@ -60,7 +60,7 @@ pub struct Seen {
 /// The passes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Idle age in waking time. Where the kernel tells pages of any age apart, those of [`super::age::ages`] are used.
+    /// Idle age in waking time. Where the kernel tracks access times, those of [`super::age::ages`] are used.
     pub age: Duration,
     /// Limit in bytes: a whole number of pages.
     pub bytes: u64,
