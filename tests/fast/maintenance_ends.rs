@@ -57,6 +57,8 @@ fn a_run_makes_way_when_memory_becomes_shorter() {
         let written = written(&machine);
         assert!(written > 0 && written < 2 * MIB, "{cause}: {written}");
         assert_eq!(report.budget.unwrap().left_bytes, 20 * MIB - written, "only what was written is spent");
+        let reported: u64 = report.actions.iter().map(|action| action.written_bytes).sum();
+        assert_eq!(reported, written, "and it is reported");
         assert_eq!(machine.look().devices[&0].slots.limit, 0);
     }
     for cause in [Cause::Request, Cause::Pressure(Level::Severe), Cause::Pressure(Level::Critical)] {

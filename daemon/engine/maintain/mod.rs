@@ -317,22 +317,24 @@ impl<H: Upkeep> Run<'_, H> {
         self.state.totals.entry(policy.to_owned()).or_default().add(actions, result, now);
     }
 
-    /// Whether to continue. A run that was not asked for leaves the rest to another one after a while, and at once when memory has become
-    /// shorter: the daemon starts a run for that level when this one has ended.
-    fn check(&self) -> Result<(), Stopped> {
-        self.watch.check()?;
+    /// Why to leave the rest to another run, if so. Unless it was asked for, a run makes way after a while, and at once when memory has
+    /// become shorter: the daemon starts one for that level then.
+    fn makes_way(&self) -> Option<String> {
         if self.cause == Cause::Request {
-            return Ok(());
+            return None;
         }
         if pressure_level(self.host) > self.level {
-            return Err(Stopped::Postponed("ended early: memory has become shorter".to_owned()));
+            return Some("ended early: memory has become shorter".to_owned());
         }
         let longest = if self.cause.is_short() { LONGEST_WHILE_SHORT } else { LONGEST };
-        if self.host.monotonic().saturating_sub(self.begun) >= longest {
-            let text = format!("ended after {}; the next run continues", span(longest));
-            return Err(Stopped::Postponed(text));
-        }
-        Ok(())
+        let is_over = self.host.monotonic().saturating_sub(self.begun) >= longest;
+        is_over.then(|| format!("ended after {}; the next run continues", span(longest)))
+    }
+
+    /// Whether to continue, between two passes.
+    fn check(&self) -> Result<(), Stopped> {
+        self.watch.check()?;
+        self.makes_way().map_or(Ok(()), |why| Err(Stopped::Postponed(why)))
     }
 
     fn skip(&mut self, device: &str, policy: &str, reason: String) {

@@ -64,7 +64,9 @@ impl<H: Upkeep> Run<'_, H> {
         device.state.recompressed_level = self.cause.level();
         let mut saved = 0;
         for pass in run.passes.into_iter().filter(|pass| marked || pass.pages == Pages::Huge) {
-            self.check()?;
+            if self.makes_way().is_some() {
+                break;
+            }
             let before = self.mm(device.number)?.huge_pages;
             let reason = match pass.threshold {
                 Some(threshold) => format!("incompressible, and may shrink below {threshold} bytes"),
@@ -89,7 +91,7 @@ impl<H: Upkeep> Run<'_, H> {
             // compaction.
             self.compact(device, "after recompression")?;
         }
-        Ok(())
+        self.check()
     }
 
     /// One pass in chunks, until all pages were tried. Also returns the number of pages that certainly were.
@@ -108,7 +110,10 @@ impl<H: Upkeep> Run<'_, H> {
         let mut done = Done::default();
         let (mut seen, mut reached) = (0, 0);
         while let Some(chunks) = next {
-            self.check()?;
+            self.watch.check()?;
+            if self.makes_way().is_some() {
+                break;
+            }
             let threshold = pass.threshold.map_or_else(String::new, |bytes| format!(" threshold={bytes}"));
             // Kernels without max_pages ignore it, and process all pages at once.
             let words = format!(

@@ -174,6 +174,7 @@ impl<H: Upkeep> Run<'_, H> {
             let reason = run.reason(present);
             for pages in [Pages::HugeIdle, Pages::Idle] {
                 left = self.write_pages(device, pages, left, &reason)?;
+                self.check()?;
             }
             let is_spent = whole_pages(left, device.page_size) == 0;
             age = if is_spent { None } else { self.mark_oldest(device, &mut ages)? };
@@ -235,9 +236,9 @@ impl<H: Upkeep> Run<'_, H> {
         let mut note = String::new();
         let mut next = Some(Chunks::begin(bytes / device.page_size.max(1)));
         while let Some(chunks) = next {
-            self.check()?;
+            self.watch.check()?;
             // Memory may have become free in the meantime.
-            if self.cause == Cause::Filling && self.excess(device)? == 0 {
+            if self.makes_way().is_some() || self.cause == Cause::Filling && self.excess(device)? == 0 {
                 break;
             }
             let so_far = self.written(number)?.saturating_sub(begin);
