@@ -416,6 +416,9 @@ fn without_device(items: &mut [Item], facts: &Facts) {
     }
 }
 
+/// Size of swap in bytes below which a number without a unit may be meant in GiB. An import is checked with more memory than any machine has.
+const SMALL: u64 = 64 << 20;
+
 /// Warnings about settings without the effect that they seem to have.
 pub(super) fn ineffective(
     settings: &DeviceSettings,
@@ -436,6 +439,7 @@ pub(super) fn ineffective(
     if let SizeRule::Expression { size, .. } = &settings.size
         && let Ok(number) = size.text.parse::<u64>()
         && matches!(request.purpose, Purpose::Swap { .. })
+        && request.disk_size < SMALL
         && request.disk_size / 1024 < facts.memory.total_kib / 100
     {
         let message = format!(
