@@ -29,7 +29,7 @@ use logic::config::settings::{DeviceSettings, RamDiskSettings};
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
 use logic::health;
-use logic::hibernation::{Lack, Machine};
+use logic::hibernation::{Lack, Machine, is_set};
 use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::oom::{Killers, SHOW};
 use logic::overlay;
@@ -319,7 +319,9 @@ fn disk_swaps(devices: &[DeviceView], swaps: &[SwapLine], named: bool) -> Vec<Fi
 /// Whether swap on a disk is named for hibernation, or in this fstab, so that its partition has a purpose.
 fn names_disk_swap(cmdline: &str, resume: &str, fstab: &str) -> bool {
     let is_swap = |line: &str| !line.starts_with('#') && line.split_whitespace().nth(2) == Some("swap");
-    health::hibernates(cmdline, resume) || fstab.lines().any(is_swap)
+    cmdline.split_whitespace().any(|word| word.starts_with("resume="))
+        || is_set(resume)
+        || fstab.lines().any(is_swap)
 }
 
 /// Swap that is still off after hibernation.
@@ -581,6 +583,7 @@ mod tests {
         assert!(fstab("/dev/sda1 / ext4 defaults 0 1\nUUID=x none\tswap sw 0 0\n"));
         assert!(!fstab("# /dev/sda2 none swap sw 0 0\n\n/dev/sda1 /swap ext4 defaults 0 1\n"));
         assert!(names_disk_swap("quiet resume=/dev/sda2", "0:0", ""));
+        assert!(names_disk_swap("noresume resume=/dev/sda2", "0:0", ""));
         assert!(names_disk_swap("quiet", "8:2", ""), "by the initramfs");
     }
 
