@@ -216,7 +216,7 @@ fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Findi
                 RoleView::Filesystem => {
                     "a tmpfs or a directory on a disk suits files better that do not compress".to_owned()
                 }
-                _ => "add swap on a disk, or a writeback-device or writeback-file for such pages".to_owned(),
+                _ => "add a writeback-device or writeback-file for such pages".to_owned(),
             },
         );
     }
