@@ -46,7 +46,7 @@ pub trait Upkeep: Host {
     fn synchronised_clock(&self) -> Option<Duration>;
     /// Size of a block device in bytes.
     fn block_bytes(&self, path: &str) -> Result<u64, HostError>;
-    /// The stored state; `None` if there is none, or if it cannot be read.
+    /// The stored state; `None` if there is none.
     fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError>;
     /// Replaces the stored state.
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError>;

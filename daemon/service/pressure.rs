@@ -114,10 +114,12 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
             level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
         });
         // If only a control group is at its limit, stored pages take nothing from it.
-        let reclaimed =
-            reclaimed(&host.text(MachineFile::Vmstat).unwrap_or_default(), sample.page_size_bytes);
-        let is_of_machine = reclaimed > std::mem::replace(&mut seen.reclaimed, reclaimed);
-        let cause = if policy.runs && gauge.level > Level::None && is_due && is_of_machine {
+        let is_of_machine = policy.runs && {
+            let vmstat = host.text(MachineFile::Vmstat).unwrap_or_default();
+            let reclaimed = reclaimed(&vmstat, sample.page_size_bytes);
+            reclaimed > std::mem::replace(&mut seen.reclaimed, reclaimed)
+        };
+        let cause = if gauge.level > Level::None && is_due && is_of_machine {
             Some(Cause::Pressure(gauge.level))
         } else if policy.writes_back && seen.filling.is_due(&sample, now) {
             Some(Cause::Filling)

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Attribute, Cause, Device, Done, Errno, Error, HostError, Level, Marking, Pages, Run, Stopped, Upkeep,
-    human, observe, refused, write_back,
+    Attribute, Cause, Device, Done, Errno, Error, HostError, Marking, Pages, Run, Stopped, Upkeep, human,
+    observe, refused, write_back,
 };
 use host::upkeep::StateFile;
 use logic::device::derived::{Frame, derive};
@@ -46,7 +46,7 @@ impl<H: Upkeep> Run<'_, H> {
             utilisation: self.machine.utilisation,
             excess: self.excess(device)?,
             last: self.machine.last(device.state.written_back, device.state.written_back_level),
-            failed: self.machine.last(device.state.write_back_failed, Level::None).map(|last| last.ago),
+            failed: device.state.write_back_failed.map(|then| self.machine.now.awake.saturating_sub(then)),
         };
         let mut run = match decide(settings, &seen, self.cause) {
             Ok(run) => run,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::arrivals::Totals;
+use crate::benchmark::advice::counter;
 use crate::record::{Record, Undo};
 use crate::request::Request;
 use crate::vm::Tunable;
@@ -42,11 +43,8 @@ pub enum Decision {
 /// Bytes that the kernel has reclaimed since boot because the machine was short of memory, not a control group
 /// (`/proc/vmstat`; vmscan.c counts neither for the latter).
 pub fn reclaimed(vmstat: &str, page_size: u64) -> u64 {
-    let pages = vmstat.lines().filter_map(|line| {
-        let (name, value) = line.split_once(' ')?;
-        ["pgsteal_kswapd", "pgsteal_direct"].contains(&name).then(|| value.parse().unwrap_or(0))
-    });
-    pages.fold(0, u64::saturating_add).saturating_mul(page_size)
+    let [background, direct] = ["pgsteal_kswapd", "pgsteal_direct"].map(|name| counter(vmstat, name));
+    background.saturating_add(direct).saturating_mul(page_size)
 }
 
 /// Follows what arrives while memory is short.
