@@ -61,7 +61,8 @@ impl Session {
     }
 }
 
-const TUNED: &str = "[zram0]\nzram-size = 16\nswap-priority = 32000\n[vm]\ntune = true\nswappiness = 133\n";
+const TUNED: &str =
+    "[zram0]\nzram-size = \"16MiB\"\nswap-priority = 32000\n[vm]\ntune = true\nswappiness = 133\n";
 
 #[test]
 fn settings_come_with_the_swap_and_go_with_it() {
