@@ -285,7 +285,7 @@ fn the_configuration_is_shown_with_origins() {
         client::config::text(&loaded, Style::default())
     };
     let text = shown();
-    assert!(text.contains(&format!("swap-priority = 100   # {}:8\n", example())), "{text}");
+    assert!(text.contains(&format!("swap-priority = 100             # {}:9\n", example())), "{text}");
     files::write_overlay(root.path(), "50-zram0.toml", Some("[zram0]\nswap-priority = 7\n")).unwrap();
     let text = shown();
     assert!(text.contains("swap-priority = 7 "), "{text}");

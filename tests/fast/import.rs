@@ -41,7 +41,10 @@ fn describe(request: &DeviceRequest) -> String {
         }
         Purpose::Raw { fs_type, .. } => write!(out, " {}", fs_type.as_deref().unwrap_or("none")).unwrap(),
     }
-    let choices: Vec<String> = request.algorithms.iter().map(ToString::to_string).collect();
+    let mut choices: Vec<String> = request.algorithms.iter().map(ToString::to_string).collect();
+    if choices.is_empty() {
+        choices.push("default".to_owned());
+    }
     write!(out, " {}", choices.join(",")).unwrap();
     if request.memory_limit > 0 {
         write!(out, " limit={}", request.memory_limit).unwrap();

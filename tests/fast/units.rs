@@ -77,7 +77,7 @@ fn the_units_are_as_in_the_golden_file() {
     let root = root(CONFIGURATION, true);
     let (units, messages) = generate(root.path());
     golden("tests/golden/units/everything.txt", &as_text(&units));
-    assert!(messages.contains("zramd.toml:24:14: zram5.zram-size"), "{messages}");
+    assert!(messages.contains("zramd.toml:25:14: zram5.zram-size"), "{messages}");
     assert_eq!(generate(root.path()).0, units, "a second run writes the same");
 }
 

@@ -1,7 +1,7 @@
 //! Parses `[zramN]` into [`DeviceSettings`].
 
 use super::hint::{correction, wrong_fs_type};
-use super::key::{Key, SECONDARY_ALGORITHMS, Type};
+use super::key::{Key, SECONDARY_ALGORITHMS};
 use super::keys::device as keys;
 use super::problem::{Origin, Problem};
 use super::section::SectionReader;
@@ -106,7 +106,7 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
             }
         }
     }
-    if choices.is_empty() && key.kind == Type::Algorithms { vec![Choice::Auto] } else { choices }
+    choices
 }
 
 /// Secondary algorithms: up to the kernel's maximum, each only once.

@@ -68,8 +68,8 @@ pub mod device {
     pub const COMPRESSION_ALGORITHM: Key = key(
         "compression-algorithm",
         Type::Algorithms,
-        Text("auto"),
-        "[\"zstd(level=3)\", \"lz4\"]",
+        Unset("the kernel's"),
+        "[\"zstd\", \"auto\"]",
         "The first of the list that this kernel offers; \"auto\" lets zramd choose, also as the last of a list.",
     );
     pub const RECOMPRESSION_ALGORITHM: Key = key(

@@ -375,6 +375,9 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
             candidates.push(Candidate { algorithm, reason, measured });
         }
     };
+    if choices.is_empty() {
+        add(None, "the kernel's default".to_owned(), false);
+    }
     for (index, choice) in choices.iter().enumerate() {
         match choice {
             Choice::Auto => {

@@ -284,7 +284,7 @@ impl<'a> Translator<'a> {
                 let words = [name, "auto".to_owned()];
                 self.set(setting, "compression-algorithm", &document::list(&words), ALGORITHM_NOTE);
             }
-            None => self.leave_out(setting, "zramd chooses, instead of the kernel's default"),
+            None => self.leave_out(setting, "the kernel's default is used"),
         }
         let secondary = self.denser(setting, primary.as_ref(), found.secondary);
         if !secondary.is_empty() {
