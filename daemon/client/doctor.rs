@@ -25,7 +25,7 @@ use logic::benchmark::cache::Unusable;
 use logic::change::{Action, Change};
 use logic::config::Loaded;
 use logic::config::problem::{Problem, Severity};
-use logic::config::settings::{DeviceSettings, RamDiskSettings};
+use logic::config::settings::RamDiskSettings;
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
 use logic::health;
@@ -34,7 +34,6 @@ use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::oom::{Killers, SHOW};
 use logic::overlay;
 use logic::proc::{SwapLine, kernel_version};
-use logic::request::Choice;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 
 /// Time limit for systemctl, longer than that of its calls on the bus (25 s).
@@ -218,8 +217,7 @@ fn has_sections(loaded: &Loaded) -> bool {
 /// A configured verdict of the benchmark that cannot be read. An outdated one is replaced automatically.
 fn verdict(loaded: &Loaded) -> Option<Finding> {
     let settings = &loaded.settings;
-    let auto = |device: &DeviceSettings| device.algorithms.contains(&Choice::Auto);
-    if !settings.devices.iter().any(auto) {
+    if !settings.uses_verdict() {
         return None;
     }
     let why = keep::stored(&read::host(), settings.benchmark.profile).err()?;

@@ -18,7 +18,7 @@ use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::place::passthrough;
 use logic::record::{Damaged, Record, Target};
-use logic::request::{Choice, Store};
+use logic::request::Store;
 use logic::vm::{Advice, Tunable};
 
 /// Reads everything needed to plan these settings.
@@ -36,7 +36,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     if settings.vm.is_some() {
         facts.advice = advice(host, &facts, settings.benchmark.profile);
     }
-    if settings.devices.iter().any(|device| device.algorithms.contains(&Choice::Auto)) {
+    if settings.uses_verdict() {
         let found = verdict::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
         facts.best = Some(found.map(|stored| stored.algorithm));
     }

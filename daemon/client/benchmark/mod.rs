@@ -49,15 +49,21 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
     };
     let report = report.ok_or_else(|| Error::failed("the benchmark ended without a result"))?;
     let status = show_report(&report, words.form.json, words.chart.as_deref())?;
-    for line in to_adopt() {
+    for line in use_of_verdict() {
         out::note(&line);
     }
     Ok(status)
 }
 
-/// Swaps that could adopt the verdict now; empty if that is unknown.
-fn to_adopt() -> Vec<String> {
-    let survey = read::survey(None, &read::config(None), false);
+/// Swaps that could adopt the verdict now, or that none does.
+fn use_of_verdict() -> Vec<String> {
+    let loaded = read::config(None);
+    if !loaded.settings.devices.is_empty() && !loaded.settings.uses_verdict() {
+        return vec![
+            "no device is configured to use the verdict (compression-algorithm = \"auto\")".to_owned(),
+        ];
+    }
+    let survey = read::survey(None, &loaded, false);
     let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
     let concerned = changes.into_iter().filter(|change| change.by_verdict);
     concerned

@@ -34,6 +34,13 @@ pub struct Settings {
     pub benchmark: BenchmarkSettings,
 }
 
+impl Settings {
+    /// Whether the benchmark chooses the algorithm of a device.
+    pub fn uses_verdict(&self) -> bool {
+        self.devices.iter().any(|device| device.algorithms.contains(&Choice::Auto))
+    }
+}
+
 /// `[benchmark]`: how `auto` chooses the algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BenchmarkSettings {
