@@ -57,7 +57,7 @@ fn sizes_that_only_exceed_the_memory_together_are_a_warning() {
 }
 
 #[test]
-fn a_ram_disk_that_exceeds_the_memory_is_a_warning() {
+fn ram_disks_that_exceed_the_memory_are_a_warning() {
     for (size, backend, warns) in [
         ("8GiB", "tmpfs", false),
         ("99999T", "tmpfs", true),
@@ -70,6 +70,9 @@ fn a_ram_disk_that_exceeds_the_memory_is_a_warning() {
         let expected = (Severity::Warning, Some(Code::DisksExceedMemory));
         assert_eq!(found, vec![expected; usize::from(warns)], "{disk}");
     }
+    let text = "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"60%\"\n[ramdisk.b]\nmount-point = \"/b\"\nsize = \"60%\"\n";
+    let [together] = &plan_of(text, &facts()).problems[..] else { panic!("{text}") };
+    assert_eq!((together.code, together.origin.line), (Some(Code::DisksExceedMemory), 6));
 }
 
 fn mount(device: (u32, u32), mount_point: &str) -> MountLine {

@@ -15,6 +15,7 @@ use crate::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::finding::Code;
 use crate::human::human;
 use crate::init::MEASURED_SIZE;
+use crate::ramdisk::health;
 use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::Target;
 use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request, Store};
@@ -367,21 +368,22 @@ pub fn excess<'i>(items: &'i [Item], facts: &Facts) -> Option<(&'i Target, Strin
     Some((target, message))
 }
 
-/// A warning for a RAM disk on tmpfs that can hold more than there is memory.
-pub(super) fn exceeds_memory(
-    settings: &RamDiskSettings,
-    request: &RamDiskRequest,
+/// A warning if all RAM disks on tmpfs together can hold more than there is memory, at the size of the last.
+pub(super) fn disks_exceed_memory(
+    items: &[Item],
+    settings: &[RamDiskSettings],
     facts: &Facts,
 ) -> Option<Problem> {
-    let ram = facts.memory.total_kib.saturating_mul(1024);
-    if ram == 0 || request.size <= ram || request.number.is_some() {
-        return None;
-    }
-    let (size, ram) = (human(request.size), human(ram));
-    let message = format!("a RAM disk of {size} can hold more than the {ram} of memory of this machine");
-    let hint = "lower its size, so that a full disk cannot leave programs without memory".to_owned();
-    let found = problem(Severity::Warning, &settings.size.origin, message, Some(hint));
-    Some(found.code(Code::DisksExceedMemory))
+    let planned = items.iter().filter(|item| item.decision == Decision::Planned);
+    let mut disks = planned.filter_map(|item| match &item.request {
+        Some(Request::RamDisk(disk)) if disk.number.is_none() => Some(disk),
+        _ => None,
+    });
+    let (message, remedy) =
+        health::excess(disks.clone().map(|disk| disk.size), facts.memory.total_kib.saturating_mul(1024))?;
+    let last = disks.next_back()?;
+    let origin = settings.iter().find(|disk| disk.name == last.name).map(|disk| &disk.size.origin)?;
+    Some(problem(Severity::Warning, origin, message, Some(remedy)).code(Code::DisksExceedMemory))
 }
 
 /// What fits into the RAM if the data compresses well; `None` if the amount of RAM is unknown.

@@ -61,6 +61,7 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     }
     check::between_items(&mut items, &origins, facts, &mut problems);
     problems.extend(check::overcommitted(&items, &settings.devices, facts));
+    problems.extend(check::disks_exceed_memory(&items, &settings.ramdisks, facts));
     if let Some(vm) = &settings.vm {
         let mut settings = super::vm::items(vm, &items, facts, activation, &mut problems);
         super::vm::refuse_damaged(&mut settings, vm, facts, &mut problems);
@@ -349,7 +350,6 @@ fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Proble
     match request {
         Ok(request) => {
             item.request = Some(Request::RamDisk(request.clone()));
-            problems.extend(check::exceeds_memory(disk, &request, facts));
             for refusal in check::ramdisk(disk, &request, facts) {
                 refuse(&mut item, refusal, problems);
             }

@@ -135,21 +135,33 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
 
 /// Findings about all RAM disks together.
 pub(crate) fn disks_findings(snapshot: &Snapshot, found: &mut Vec<Finding>) {
-    let total = snapshot.memory.total_bytes;
-    let sum: u64 = snapshot.disks.iter().map(|disk| disk.size_bytes).fold(0, u64::saturating_add);
-    if total > 0 && sum > total {
-        found.push(Finding::new(
-            Level::Warning,
-            Code::DisksExceedMemory,
-            "",
+    let on_tmpfs = snapshot.disks.iter().filter(|disk| disk.device.is_empty());
+    let sizes = on_tmpfs.map(|disk| disk.size_bytes);
+    if let Some((message, remedy)) = excess(sizes, snapshot.memory.total_bytes) {
+        found.push(Finding::new(Level::Warning, Code::DisksExceedMemory, "", message, remedy));
+    }
+}
+
+/// Message and remedy, if RAM disks on tmpfs of these sizes can hold more than the memory (0: unknown).
+pub(crate) fn excess(sizes: impl Iterator<Item = u64> + Clone, memory: u64) -> Option<(String, String)> {
+    let sum = sizes.clone().fold(0, u64::saturating_add);
+    if memory == 0 || sum <= memory {
+        return None;
+    }
+    let (sum, memory) = (human(sum), human(memory));
+    Some(if sizes.count() == 1 {
+        (
+            format!("the RAM disk can hold {sum}, more than the {memory} of memory of this machine"),
+            "lower its size, so that a full disk cannot leave programs without memory".to_owned(),
+        )
+    } else {
+        (
             format!(
-                "RAM disks can hold {} together, more than the {} of memory of this machine",
-                human(sum),
-                human(total)
+                "the RAM disks can hold {sum} together, more than the {memory} of memory of this machine"
             ),
             "lower size of some of them, so that full disks cannot leave programs without memory".to_owned(),
-        ));
-    }
+        )
+    })
 }
 
 #[cfg(test)]
