@@ -129,7 +129,7 @@ pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> K
 
 /// Other zram managers found on this machine.
 pub fn other_managers<H: Host>(host: &H) -> Vec<OtherManager> {
-    OtherManager::at_work(|path| host.path_kind(path), |directory, suffix| host.has_file(directory, suffix))
+    OtherManager::at_work(|path| host.path_kind(path), |file| host.has_section(file))
 }
 
 /// `/proc/meminfo`.

@@ -190,8 +190,8 @@ pub trait Host {
     fn path_kind(&self, path: &str) -> PathKind;
     /// Where `path` leads if it is a symbolic link or has one on the way.
     fn link(&self, path: &str) -> Option<String>;
-    /// Whether `directory` has a file whose name ends with `suffix` and that is neither hidden nor empty.
-    fn has_file(&self, directory: &str, suffix: &str) -> bool;
+    /// Whether a file has a line that begins with `[`. `DIRECTORY/*SUFFIX` is any such file there that is not hidden.
+    fn has_section(&self, file: &str) -> bool;
     /// How full the file system mounted at `path` is.
     fn space(&self, path: &[u8]) -> Result<Space, HostError>;
     /// The state file of a persistent RAM disk, as `zramd-worker` wrote it; empty without one.

@@ -73,6 +73,8 @@ pub struct OtherManager {
     pub does: Does,
     /// The file or directory that indicates that it is in use, if not empty; `DIRECTORY/*.conf` is any such file.
     pub file: &'static str,
+    /// Whether the file does nothing without a section.
+    sections: bool,
     /// Further files without which it does nothing.
     needs: &'static [&'static str],
     /// Files that mask or disable it.
@@ -121,11 +123,8 @@ impl OtherManager {
         }
     }
 
-    /// The programs in use on a machine with these paths and directory contents; each at most once.
-    pub fn at_work(
-        kind: impl Fn(&str) -> PathKind,
-        has_file: impl Fn(&str, &str) -> bool,
-    ) -> Vec<OtherManager> {
+    /// The programs in use on a machine with these paths and sections of files; each at most once.
+    pub fn at_work(kind: impl Fn(&str) -> PathKind, has_section: impl Fn(&str) -> bool) -> Vec<OtherManager> {
         let is_there = |path: &&str| kind(path) != PathKind::Missing;
         // A unit is switched off by a link to /dev/null; a file replaces it.
         let is_off = |path: &&str| {
@@ -135,9 +134,10 @@ impl OtherManager {
         for other in OTHER_MANAGERS {
             let works = other.needs.iter().all(is_there)
                 && !other.unless.iter().any(is_off)
-                && match other.file.split_once("/*") {
-                    Some((directory, suffix)) => has_file(directory, suffix),
-                    None => matches!(kind(other.file), PathKind::Other | PathKind::Directory),
+                && if other.sections {
+                    has_section(other.file)
+                } else {
+                    matches!(kind(other.file), PathKind::Other | PathKind::Directory)
                 };
             if works && found.last().is_none_or(|last| last.name != other.name) {
                 found.push(other);
@@ -154,6 +154,7 @@ const fn generator(file: &'static str, unless: &'static [&'static str]) -> Other
         name: "zram-generator",
         does: Does::Devices,
         file,
+        sections: true,
         needs: &["/usr/lib/systemd/system-generators/zram-generator"],
         unless,
         import: Some("zram-generator"),
@@ -173,7 +174,7 @@ const fn service(
     import: Option<&'static str>,
     off: &'static str,
 ) -> OtherManager {
-    OtherManager { name, does, file, needs: &[], unless, import, off }
+    OtherManager { name, does, file, sections: false, needs: &[], unless, import, off }
 }
 
 /// All programs known to zramd. Entries of the same program are adjacent.
@@ -245,6 +246,7 @@ pub const OTHER_MANAGERS: [OtherManager; 16] = [
         name: "pop-zram",
         does: Does::Devices,
         file: "/usr/lib/systemd/system/pop-default-settings-zram.service",
+        sections: false,
         needs: &[],
         unless: &[
             "/etc/systemd/system/pop-default-settings-zram.service",
@@ -257,6 +259,7 @@ pub const OTHER_MANAGERS: [OtherManager; 16] = [
         name: "rpi-swap",
         does: Does::Devices,
         file: "/etc/rpi/swap.conf",
+        sections: false,
         needs: &["/usr/lib/systemd/system-generators/rpi-swap-generator"],
         unless: &["/etc/systemd/system-generators/rpi-swap-generator"],
         import: Some("rpi-swap"),
@@ -266,6 +269,7 @@ pub const OTHER_MANAGERS: [OtherManager; 16] = [
         name: "udisks",
         does: Does::Devices,
         file: "/usr/lib/zram.conf.d",
+        sections: false,
         needs: &["/usr/lib/udev/rules.d/90-udisks2-zram.rules"],
         unless: &["/etc/udev/rules.d/90-udisks2-zram.rules"],
         import: None,
@@ -275,6 +279,7 @@ pub const OTHER_MANAGERS: [OtherManager; 16] = [
         name: "the unrelated older zramd",
         does: Does::Devices,
         file: "/etc/default/zramd",
+        sections: false,
         needs: &["/usr/bin/zramd"],
         unless: &[],
         import: None,
@@ -430,9 +435,8 @@ mod tests {
         let kind = |path: &str| {
             paths.iter().find(|(known, _)| *known == path).map_or(PathKind::Missing, |(_, kind)| *kind)
         };
-        let has_file =
-            |directory: &str, suffix: &str| kind(&format!("{directory}/*{suffix}")) == PathKind::Other;
-        OtherManager::at_work(kind, has_file).iter().map(|other| other.file).collect()
+        let has_section = |file: &str| kind(file) == PathKind::Other;
+        OtherManager::at_work(kind, has_section).iter().map(|other| other.file).collect()
     }
 
     #[test]

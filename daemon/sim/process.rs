@@ -186,7 +186,7 @@ impl Host for SimHost {
         None
     }
 
-    fn has_file(&self, _directory: &str, _suffix: &str) -> bool {
+    fn has_section(&self, _file: &str) -> bool {
         false
     }
 

@@ -82,10 +82,6 @@ fn a_program_that_is_configured_to_set_up_nothing_is_left_alone() {
     for (paths, text) in [
         (
             ["usr/lib/systemd/system-generators/zram-generator", "etc/systemd/zram-generator.conf"],
-            "# nothing\n",
-        ),
-        (
-            ["usr/lib/systemd/system-generators/zram-generator", "etc/systemd/zram-generator.conf"],
             "[zram0]\nzram-size = 0\n",
         ),
         (

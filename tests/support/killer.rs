@@ -90,8 +90,8 @@ impl Host for Killer {
     fn link(&self, path: &str) -> Option<String> {
         self.host.link(path)
     }
-    fn has_file(&self, directory: &str, suffix: &str) -> bool {
-        self.host.has_file(directory, suffix)
+    fn has_section(&self, file: &str) -> bool {
+        self.host.has_section(file)
     }
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {
         self.host.space(path)

@@ -5,10 +5,12 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::path::Arg;
 
 use crate::lossy;
 use logic::config::lasting::{self, Rewrite};
@@ -286,8 +288,18 @@ pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String
     written.map_err(|error| format!("{}: {}", path.display(), describe(&error)))
 }
 
-/// Whether a directory has a file with this suffix that is neither hidden nor empty (a link to `/dev/null` is empty).
-pub fn has_file(directory: &Path, suffix: &str) -> bool {
+/// Whether a file has a line that begins with `[`; not if it cannot be read.
+pub fn has_section(directory: impl AsFd, name: impl Arg) -> bool {
+    // A FIFO is not waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(opened) = rustix::fs::openat(directory, name, flags, Mode::empty()) else { return false };
+    let mut text = Vec::new();
+    let read = File::from(opened).take(LARGEST_CONFIGURATION).read_to_end(&mut text);
+    read.is_ok() && text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii_start().starts_with(b"["))
+}
+
+/// Whether a directory has a file with this suffix and a section that is not hidden.
+pub fn any_has_section(directory: &Path, suffix: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(opened) = rustix::fs::open(directory, flags, Mode::empty()) else { return false };
     // On the stack, because the generator uses little heap.
@@ -296,8 +308,7 @@ pub fn has_file(directory: &Path, suffix: &str) -> bool {
     while let Some(Ok(entry)) = entries.next() {
         let name = entry.file_name().to_bytes();
         let fits = !name.starts_with(b".") && name.ends_with(suffix.as_bytes());
-        let stat = || rustix::fs::statat(&opened, entry.file_name(), AtFlags::empty());
-        if fits && stat().is_ok_and(|stat| stat.st_size > 0) {
+        if fits && has_section(&opened, entry.file_name()) {
             return true;
         }
     }
@@ -390,6 +401,7 @@ fn is_wanted_in(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{CWD, FileType};
 
     #[test]
     fn lines_that_no_mount_of_ours_has_are_left_out() {
@@ -416,17 +428,20 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_hidden_files_do_not_count() {
+    fn files_without_a_section_and_hidden_files_do_not_count() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        assert!(!has_file(&directory.join("gone"), ".conf"));
-        for (name, text) in [(".a.conf", "x"), ("a.txt", "x"), ("b.conf", "")] {
+        assert!(!any_has_section(&directory.join("gone"), ".conf"));
+        for (name, text) in
+            [(".a.conf", "[x]"), ("a.txt", "[x]"), ("b.conf", ""), ("b2.conf", "# [x]\n\nx = \"[\"\n")]
+        {
             fs::write(directory.join(name), text).unwrap();
         }
         std::os::unix::fs::symlink("/dev/null", directory.join("c.conf")).unwrap();
         std::os::unix::fs::symlink("/gone", directory.join("d.conf")).unwrap();
-        assert!(!has_file(directory, ".conf"));
-        fs::write(directory.join("e.conf"), "x").unwrap();
-        assert!(has_file(directory, ".conf"));
+        rustix::fs::mknodat(CWD, directory.join("f.conf"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert!(!any_has_section(directory, ".conf"));
+        fs::write(directory.join("e.conf"), "# x\n [x]").unwrap();
+        assert!(any_has_section(directory, ".conf"));
     }
 }

@@ -251,8 +251,11 @@ impl Host for LinuxHost {
         (real != Path::new(path)).then(|| real.display().to_string())
     }
 
-    fn has_file(&self, directory: &str, suffix: &str) -> bool {
-        files::has_file(&self.path(directory), suffix)
+    fn has_section(&self, file: &str) -> bool {
+        match file.split_once("/*") {
+            Some((directory, suffix)) => files::any_has_section(&self.path(directory), suffix),
+            None => files::has_section(rustix::fs::CWD, self.path(file)),
+        }
     }
 
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {
