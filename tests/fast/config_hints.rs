@@ -155,6 +155,43 @@ fn sections_of_keys_are_named() {
 }
 
 #[test]
+fn options_with_another_effect_or_a_key_are_named() {
+    const DISCARD: &str = "write discard, discard=once or discard=pages, or options = \"\" for none";
+    check(
+        "options",
+        &[
+            ("[zram0]\noptions = \"discard=never\"", DISCARD),
+            ("[zram0]\noptions = \"nodiscard\"", DISCARD),
+            ("[zram0]\noptions = \"discard,pri=5\"", "write swap-priority instead"),
+            (
+                "[zram1]\nmount-point = \"/a\"\noptions = \"noatime,uid=1000\"",
+                "write owner = \"1000\" instead",
+            ),
+            (
+                "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"1GiB\"\noptions = \"size=2G\"",
+                "write size = \"2G\" instead",
+            ),
+            (
+                "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"1GiB\"\noptions = \"nr_inodes=many\"",
+                "leave it out",
+            ),
+            (
+                "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"1GiB\"\nbackend = \"zram\"\noptions = \"mode=700\"",
+                "write mode = \"0700\" instead",
+            ),
+        ],
+    );
+    for text in [
+        "[zram0]\noptions = \"discard=pages,noatime,x-systemd.device-timeout=9\"",
+        "[zram0]\noptions = \"\"",
+        "[zram1]\nmount-point = \"/a\"\nfs-type = \"vfat\"\noptions = \"uid=1000\"",
+        "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"1GiB\"\nbackend = \"zram\"\noptions = \"nodev\"",
+    ] {
+        assert_eq!(load(&[text]).problems, [], "{text}");
+    }
+}
+
+#[test]
 fn mistakes_of_syntax_are_in_our_own_words() {
     const FILE: &str = "; the whole file is ignored until this is fixed";
     let whole = |hint: &str| -> &'static str { Box::leak(format!("{hint}{FILE}").into_boxed_str()) };

@@ -150,7 +150,7 @@ fn purpose(reader: &mut SectionReader<'_>) -> Option<Purpose<MountSettings>> {
     reader.misplaced(misplaced, what, hint);
     if swap {
         let priority = reader.integer(&keys::SWAP_PRIORITY)?;
-        return Some(Purpose::Swap { priority, options: reader.options(&keys::OPTIONS) });
+        return Some(Purpose::Swap { priority, options: swap_options(reader) });
     }
     let fs_type = fs_type.map(|(name, origin)| checked_fs_type(&name, origin, wants_mount, reader));
     let mkfs_options: Vec<String> = reader
@@ -164,7 +164,7 @@ fn purpose(reader: &mut SectionReader<'_>) -> Option<Purpose<MountSettings>> {
     }
     let fs_type = fs_type.unwrap_or_else(|| Some("ext4".to_owned()))?;
     let (path, origin) = mount_point?;
-    let mount = mount_settings(reader, path, origin, &keys::OPTIONS, &keys::MODE);
+    let mount = mount_settings(reader, &fs_type, path, origin, &keys::OPTIONS, &keys::MODE);
     Some(Purpose::Filesystem { fs_type, mount, mkfs_options })
 }
 
@@ -187,20 +187,56 @@ fn checked_fs_type(
     Some(name.to_owned())
 }
 
+/// Options for swapon, which takes any value of `discard` for `discard` alone.
+fn swap_options(reader: &mut SectionReader<'_>) -> String {
+    let text = reader.options(&keys::OPTIONS);
+    for option in text.split(',') {
+        let hint = match option.split('=').next().unwrap_or_default() {
+            "pri" => "write swap-priority instead",
+            "discard" | "nodiscard" if !["discard", "discard=once", "discard=pages"].contains(&option) => {
+                "write discard, discard=once or discard=pages, or options = \"\" for none"
+            }
+            _ => continue,
+        };
+        let origin = reader.origin_of(&keys::OPTIONS);
+        reader.fail(Problem::error(origin, format!("`{option}` is not an option here")).hint(hint));
+    }
+    text
+}
+
+/// File systems whose root directory keeps owner and mode, which are no options for that reason.
+const OWN_ROOT: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"];
+const OF_ROOT: &[&str] = &["mode", "uid", "gid"];
+/// Options of a tmpfs for which there are keys.
+const OF_TMPFS: &[&str] = &["mode", "uid", "gid", "size", "nr_blocks", "nr_inodes", "huge"];
+
 pub(super) fn mount_settings(
     reader: &mut SectionReader<'_>,
+    fs_type: &str,
     mount_point: String,
     origin: Origin,
     options: &Key,
     mode: &Key,
 ) -> MountSettings {
     let text = reader.options(options);
+    let keyed = match fs_type {
+        "tmpfs" => OF_TMPFS,
+        own if OWN_ROOT.contains(&own) => OF_ROOT,
+        _ => &[],
+    };
     for option in text.split(',') {
+        let origin = reader.origin_of(options);
         if let Meaning::Key(key, value) = tmpfs::mount_option(option) {
             let message =
                 format!("`{option}` is carried out by mount(8), which does not run without systemd");
-            let problem = Problem::warning(reader.origin_of(options), message);
+            let problem = Problem::warning(origin, message);
             reader.problems.push(problem.hint(format!("write {key} = {value} instead")));
+        } else if keyed.contains(&option.split('=').next().unwrap_or_default()) {
+            let hint = match tmpfs::option(option) {
+                Meaning::Key(key, value) => format!("write {key} = {value} instead"),
+                _ => "leave it out".to_owned(),
+            };
+            reader.fail(Problem::error(origin, format!("`{option}` is not an option here")).hint(hint));
         }
     }
     MountSettings {

@@ -95,7 +95,9 @@ pub(super) fn ramdisk(
         Some(_) => reader.boolean(&keys::SPACE_WATCH),
         None => keep.is_some(),
     };
-    let mount = mount_settings(reader, path, origin, &keys::OPTIONS, &keys::MODE);
+    // The three file systems on zram do not differ in this.
+    let fs_type = if on_zram { "ext4" } else { "tmpfs" };
+    let mount = mount_settings(reader, fs_type, path, origin, &keys::OPTIONS, &keys::MODE);
     let size = size?;
     let zram = on_zram.then(|| zram(name, reader, defaults, &size, inodes, mount.clone()));
     let settings = RamDiskSettings {
