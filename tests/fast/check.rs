@@ -45,7 +45,7 @@ const CASES: &[Case] = {
         ("[zram0]\nmount-point = \"/usr\"", &[("zram0.mount-point", Unsafe)]),
         ("[zram0]\nmount-point = \"/etc/cron.d\"", &[("zram0.mount-point", Unsafe)]),
         ("[zram0]\nmount-point = \"/proc/x\"", &[("zram0.mount-point", Unsafe)]),
-        ("[ramdisk.a]\nmount-point = \"/usr/lib/x\"\nsize = 9", &[("ramdisk.a.mount-point", Unsafe)]),
+        ("[ramdisk.a]\nmount-point = \"/usr/lib/x\"\nsize = \"9MiB\"", &[("ramdisk.a.mount-point", Unsafe)]),
         ("[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = \"1KiB\"", &[("ramdisk.a.size", Config)]),
         (
             "[zram0]\nmount-point = \"/srv/a\"\n[zram1]\nmount-point = \"/srv/a\"",
@@ -123,8 +123,8 @@ fn check_looks_at_the_same_mounts_disks_and_files_as_plan() {
     use ErrorKind::{Config, Unsafe};
     let machine = occupied();
     let cases: &[Case] = &[
-        ("[ramdisk.a]\nmount-point = \"/srv/m/b\"\nsize = 9", &[("ramdisk.a.mount-point", Unsafe)]),
-        ("[ramdisk.a]\nmount-point = \"/srv/m\"\nsize = 9", &[("ramdisk.a.mount-point", Unsafe)]),
+        ("[ramdisk.a]\nmount-point = \"/srv/m/b\"\nsize = \"9MiB\"", &[("ramdisk.a.mount-point", Unsafe)]),
+        ("[ramdisk.a]\nmount-point = \"/srv/m\"\nsize = \"9MiB\"", &[("ramdisk.a.mount-point", Unsafe)]),
         ("[zram1]\nwriteback-device = \"/dev/nosuch\"", &[("zram1.writeback-device", Config)]),
         ("[zram1]\nwriteback-device = \"/etc/hostname\"", &[("zram1.writeback-device", Config)]),
         ("[zram1]\nwriteback-device = \"/dev/full\"", &[("zram1.writeback-device", Unsafe)]),
@@ -166,6 +166,19 @@ fn a_number_without_a_unit_that_is_hardly_anything_is_doubtful() {
     for text in ["zram-size = 4096", "zram-size = \"8MiB\"", "zram-size = 8\nmount-point = \"/srv/a\""] {
         assert_eq!(doubtful(&format!("[zram0]\n{text}")), [""; 0], "{text}");
     }
+    assert_eq!(doubtful("[zram0]\nzram-fraction = 3\nmax-zram-size = 8"), ["zram0.max-zram-size"]);
+    let disk = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize";
+    assert_eq!(doubtful(&format!("{disk} = 8")), ["ramdisk.a.size"]);
+    assert_eq!(doubtful(&format!("{disk} = \"8MiB\"")), [""; 0]);
+}
+
+#[test]
+fn a_fraction_that_is_meant_in_percent_is_refused_at_its_place() {
+    let problems =
+        engine::check(&machine().process(), &loaded("[zram0]\nzram-fraction = 50"), Vec::new()).problems;
+    let [problem] = &problems[..] else { panic!("{problems:?}") };
+    assert_eq!((problem.origin.key.as_str(), problem.origin.line), ("zram0.zram-fraction", 2));
+    assert!(problem.hint.as_deref().unwrap().starts_with("zram-fraction"), "{problem:?}");
 }
 
 #[test]

@@ -73,12 +73,16 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
             size_rank < fraction_rank
         }
         (None, None) if reader.get(&keys::MAX_ZRAM_SIZE).is_some() => {
-            return Some(SizeRule::Fraction { fraction: DEFAULT_FRACTION, max });
+            return Some(SizeRule::Fraction { fraction: DEFAULT_FRACTION, origin: reader.origin(), max });
         }
         (_, fraction) => fraction.is_some(),
     };
     Some(if by_fraction {
-        SizeRule::Fraction { fraction: reader.number(&keys::ZRAM_FRACTION)?, max }
+        SizeRule::Fraction {
+            fraction: reader.number(&keys::ZRAM_FRACTION)?,
+            origin: reader.origin_of(&keys::ZRAM_FRACTION),
+            max,
+        }
     } else {
         SizeRule::Expression { size: reader.size(&keys::ZRAM_SIZE)?, max }
     })

@@ -166,6 +166,8 @@ pub enum SizeRule {
     Fraction {
         /// Fraction of RAM, 0.5 by default.
         fraction: f64,
+        /// Position of the value, or of the section.
+        origin: Origin,
         /// Maximum.
         max: Option<SizeExpr>,
     },

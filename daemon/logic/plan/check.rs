@@ -106,19 +106,19 @@ fn in_container(kind: &str) -> String {
 fn size_origin(settings: &DeviceSettings) -> &Origin {
     match &settings.size {
         SizeRule::Expression { size, .. } => &size.origin,
-        SizeRule::Fraction { max, .. } => max.as_ref().map_or(&settings.origin, |max| &max.origin),
+        SizeRule::Fraction { origin, .. } => origin,
     }
 }
 
 fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
     let origin = size_origin(settings);
+    let share = matches!(settings.size, SizeRule::Fraction { .. })
+        .then(|| "zram-fraction is a share of the RAM: 0.5 is half of it".to_owned());
     if request.disk_size < MINIMUM_SIZE {
         let reason =
             format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
-        return Some(
-            Refusal::new(ErrorKind::Config, origin, reason)
-                .hint("numbers without a unit are MiB; write a unit: \"512MiB\", \"4GiB\""),
-        );
+        let hint = share.unwrap_or_else(|| WRITE_A_UNIT.to_owned());
+        return Some(Refusal::new(ErrorKind::Config, origin, reason).hint(hint));
     }
     let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
     if let Some(largest) = largest_size(facts).filter(|largest| request.disk_size > *largest) {
@@ -128,7 +128,9 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
             human(table),
             largest.min(storable(facts)?) >> 20
         );
-        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(usual_size(1)));
+        return Some(
+            Refusal::new(ErrorKind::Unsafe, origin, reason).hint(share.unwrap_or_else(|| usual_size(1))),
+        );
     }
     None
 }
@@ -418,8 +420,23 @@ fn without_device(items: &mut [Item], facts: &Facts) {
     }
 }
 
-/// Size of swap in bytes below which a number without a unit may be meant in GiB. An import is checked with more memory than any machine has.
+/// Size in bytes below which a number without a unit may be meant in GiB. An import is checked with more memory than any machine has.
 const SMALL: u64 = 64 << 20;
+
+const WRITE_A_UNIT: &str = "numbers without a unit are MiB; write a unit: \"512MiB\", \"4GiB\"";
+
+/// A warning about a small size without a unit.
+pub(super) fn doubtful(size: &SizeExpr, facts: &Facts) -> Option<Problem> {
+    let number: u64 = size.text.parse().ok().filter(|number| *number > 0)?;
+    let bytes = number.checked_mul(1 << 20)?;
+    if bytes >= SMALL || bytes / 1024 >= facts.memory.total_kib / 100 {
+        return None;
+    }
+    let message =
+        format!("{number} without a unit means {}, less than 1 % of this machine's RAM", human(bytes));
+    let hint = format!("write a unit: \"{number}GiB\", or \"{number}MiB\" if that is meant");
+    Some(problem(Severity::Warning, &size.origin, message, Some(hint)))
+}
 
 /// Warnings about settings without the effect that they seem to have.
 pub(super) fn ineffective(
@@ -438,24 +455,11 @@ pub(super) fn ineffective(
         let hint = "add a section [maintenance] with recompress = true, or leave recompression-algorithm out";
         warn(&settings.recompression_origin, message.to_owned(), hint);
     }
-    if let SizeRule::Expression { size, .. } = &settings.size
-        && let Ok(number) = size.text.parse::<u64>()
-        && matches!(request.purpose, Purpose::Swap { .. })
-        && request.disk_size < SMALL
-        && request.disk_size / 1024 < facts.memory.total_kib / 100
-    {
-        let message = format!(
-            "{number} without a unit means {}, less than 1 % of this machine's RAM",
-            human(request.disk_size)
-        );
-        let hint = format!("write a unit: \"{number}GiB\", or \"{number}MiB\" if that is meant");
-        warn(&size.origin, message, &hint);
-    }
     let limit = request.memory_limit;
     if let Some(SizeExpr { origin, .. }) = settings.resident_limit.as_ref().filter(|_| limit > 0) {
         if limit < MINIMUM_SIZE {
             let message = format!("writes fail as soon as the compressed data takes {}", human(limit));
-            warn(origin, message, "numbers without a unit are MiB; write a unit: \"512MiB\", \"4GiB\"");
+            warn(origin, message, WRITE_A_UNIT);
         } else if limit > request.disk_size {
             let message = format!(
                 "the limit of {} has no effect: the device can take in {}",
@@ -464,6 +468,13 @@ pub(super) fn ineffective(
             );
             warn(origin, message, "write a lower one, or leave zram-resident-limit out");
         }
+    }
+    if matches!(request.purpose, Purpose::Swap { .. }) {
+        let (size, max) = match &settings.size {
+            SizeRule::Expression { size, max } => (Some(size), max),
+            SizeRule::Fraction { max, .. } => (None, max),
+        };
+        problems.extend(size.into_iter().chain(max).filter_map(|size| doubtful(size, facts)));
     }
     problems
 }

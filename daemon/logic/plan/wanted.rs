@@ -238,10 +238,10 @@ fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
 fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
     let (size, max) = match &device.size {
         SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
-        SizeRule::Fraction { .. } if facts.memory.total_kib == 0 => {
-            return Err(Refusal::new(ErrorKind::Unsupported, &device.origin, UNKNOWN_MEMORY));
+        SizeRule::Fraction { origin, .. } if facts.memory.total_kib == 0 => {
+            return Err(Refusal::new(ErrorKind::Unsupported, origin, UNKNOWN_MEMORY));
         }
-        SizeRule::Fraction { fraction, max } => {
+        SizeRule::Fraction { fraction, max, .. } => {
             let mib = (fraction * variables(facts).ram_mib).floor();
             (size_in_bytes(mib).unwrap_or(u64::MAX), max)
         }
@@ -350,6 +350,7 @@ fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Proble
     match request {
         Ok(request) => {
             item.request = Some(Request::RamDisk(request.clone()));
+            problems.extend(check::doubtful(&disk.size, facts));
             for refusal in check::ramdisk(disk, &request, facts) {
                 refuse(&mut item, refusal, problems);
             }
