@@ -1,6 +1,7 @@
 //! `top`: live view. Needs neither daemon nor privileges.
 
 use std::io::IsTerminal;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -163,7 +164,8 @@ struct Screen {
     room: usize,
     /// Columns that had room.
     shown: Vec<usize>,
-    helps: bool,
+    /// The first line of the help that is shown, if it is.
+    help: Option<usize>,
 }
 
 /// Keys, for the help.
@@ -186,18 +188,17 @@ impl Screen {
         if *code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL) {
             return Next::End;
         }
-        if std::mem::take(&mut self.helps) {
-            return Next::Draw;
-        }
+        let first = self.help.as_mut().unwrap_or(&mut self.first);
         match code {
+            KeyCode::Up | KeyCode::Char('k') => *first = first.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => *first = first.saturating_add(1),
+            KeyCode::PageUp => *first = first.saturating_sub(self.room),
+            KeyCode::PageDown => *first = first.saturating_add(self.room),
+            KeyCode::Home => *first = 0,
+            KeyCode::End => *first = usize::MAX,
+            _ if self.help.take().is_some() => {}
             KeyCode::Char('q' | 'Q') | KeyCode::Esc => return Next::End,
-            KeyCode::Char('h' | '?') | KeyCode::F(1) => self.helps = true,
-            KeyCode::Up | KeyCode::Char('k') => self.first = self.first.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.first = self.first.saturating_add(1),
-            KeyCode::PageUp => self.first = self.first.saturating_sub(self.room),
-            KeyCode::PageDown => self.first = self.first.saturating_add(self.room),
-            KeyCode::Home => self.first = 0,
-            KeyCode::End => self.first = usize::MAX,
+            KeyCode::Char('h' | '?') | KeyCode::F(1) => self.help = Some(0),
             KeyCode::Left | KeyCode::Char('<') => self.sort = self.neighbour(false),
             KeyCode::Right | KeyCode::Char('>') => self.sort = self.neighbour(true),
             KeyCode::Char('r') => {
@@ -236,9 +237,15 @@ impl Screen {
         ])
         .areas(frame.area());
         frame.render_widget(Line::styled(format!("zramdctl top  {}", clock()), bold), title);
-        if self.helps {
-            let [_, area] = Layout::vertical([Constraint::Length(2), Constraint::Min(1)]).areas(frame.area());
-            frame.render_widget(Paragraph::new(help()), area);
+        if let Some(first) = &mut self.help {
+            let parts = [Constraint::Length(2), Constraint::Min(1), Constraint::Length(1)];
+            let [_, area, foot] = Layout::vertical(parts).areas(frame.area());
+            let lines = help();
+            self.room = usize::from(area.height).max(1);
+            let range = visible(first, self.room, lines.len());
+            let hidden = place(&range, lines.len());
+            frame.render_widget(Paragraph::new(lines[range].join("\n")), area);
+            frame.render_widget(Line::raw(format!("q ends this help{hidden}")), foot);
             return;
         }
         frame.render_widget(Paragraph::new(head.join("\n")), head_area);
@@ -257,8 +264,7 @@ impl Screen {
         self.shown = columns.iter().map(|(column, _)| *column).collect();
         let rows = look.sorted(self.sort, self.reversed);
         self.room = usize::from(area.height.saturating_sub(1)).max(1);
-        self.first = self.first.min(rows.len().saturating_sub(self.room));
-        let last = rows.len().min(self.first + self.room);
+        let range = visible(&mut self.first, self.room, rows.len());
         let cell = |column: usize, text: String| {
             let text = Text::raw(text);
             Cell::new(if column >= FIRST_FIGURE { text.right_aligned() } else { text })
@@ -271,7 +277,7 @@ impl Screen {
             };
             cell(*column, format!("{}{mark}", COLUMNS[*column].name))
         });
-        let shown = rows[self.first..last].iter().map(|row| {
+        let shown = rows[range.clone()].iter().map(|row| {
             Row::new(
                 columns.iter().map(|(column, width)| cell(*column, cut(row[*column].to_string(), *width))),
             )
@@ -282,11 +288,22 @@ impl Screen {
             .header(Row::new(heading).style(Style::new().add_modifier(Modifier::REVERSED)))
             .column_spacing(u16::try_from(GAP).unwrap_or(1));
         frame.render_widget(table, area);
-        if last - self.first == rows.len() {
-            String::new()
-        } else {
-            format!("  {} to {last} of {}", self.first + 1, rows.len())
-        }
+        place(&range, rows.len())
+    }
+}
+
+/// The lines that are shown from `first`, which is moved so that no room is left below the last of `all`.
+fn visible(first: &mut usize, room: usize, all: usize) -> Range<usize> {
+    *first = (*first).min(all.saturating_sub(room));
+    *first..all.min(*first + room)
+}
+
+/// Which lines are shown, if not all.
+fn place(shown: &Range<usize>, all: usize) -> String {
+    if shown.len() == all {
+        String::new()
+    } else {
+        format!("  {} to {} of {all}", shown.start + 1, shown.end)
     }
 }
 
@@ -299,10 +316,10 @@ fn cut(text: String, width: usize) -> String {
 }
 
 /// The help, 40 columns wide.
-fn help() -> String {
-    let keys = KEYS.iter().map(|(keys, meaning)| format!("{keys:10} {meaning}\n"));
-    let columns = COLUMNS.iter().map(|column| format!("{:10} {}\n", column.name, column.meaning));
-    format!("{}\n{}\nAny key closes this help.\n", keys.collect::<String>(), columns.collect::<String>())
+fn help() -> Vec<String> {
+    let keys = KEYS.iter().map(|(keys, meaning)| format!("{keys:10} {meaning}"));
+    let columns = COLUMNS.iter().map(|column| format!("{:10} {}", column.name, column.meaning));
+    keys.chain([String::new()]).chain(columns).collect()
 }
 
 fn pressure() -> Option<Pressure> {
@@ -423,20 +440,26 @@ mod tests {
     }
 
     #[test]
-    fn the_help_has_all_keys_and_columns_and_any_key_closes_it() {
+    fn the_help_has_all_keys_and_columns_and_ends_with_a_key() {
         let mut screen = screen(1);
         for key in [KeyCode::Char('h'), KeyCode::Char('?'), KeyCode::F(1)] {
             assert_eq!(press(&mut screen, key), Next::Draw);
             let text = drawn(&mut screen, 40, 24);
             for expected in
-                ["quit", "reverse the order", "HUGE", "share that does not compress", "Any key closes"]
+                ["quit", "reverse the order", "HUGE", "share that does not compress", "q ends this help"]
             {
                 assert!(text.contains(expected), "{expected} is missing in\n{text}");
             }
             assert_eq!(press(&mut screen, KeyCode::Char('q')), Next::Draw, "closes the help only");
             assert!(drawn(&mut screen, 40, 24).contains("zram0"));
         }
-        assert!(help().lines().all(|line| line.chars().count() <= 40), "{}", help());
+        assert!(help().iter().all(|line| line.chars().count() <= 40), "{:?}", help());
+        press(&mut screen, KeyCode::Char('h'));
+        let top = drawn(&mut screen, 40, 10);
+        assert!(top.contains("quit") && top.contains(&format!("1 to 7 of {}", help().len())), "{top}");
+        press(&mut screen, KeyCode::End);
+        press(&mut screen, KeyCode::Up);
+        assert!(drawn(&mut screen, 40, 10).contains("HUGE"));
     }
 
     #[test]
