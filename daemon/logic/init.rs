@@ -98,6 +98,9 @@ const LOGS: &str = "
 # save-interval = \"6h\"
 ";
 
+/// `MMC_BLOCK_MAJOR` of the kernel.
+const MMC_MAJOR: u32 = 179;
+
 /// The size in `config/defaults.toml`.
 pub const MEASURED_SIZE: &str = "min(3 * ram, 32GiB)";
 
@@ -140,7 +143,9 @@ impl Machine {
     }
 
     fn is_on_card(&self) -> bool {
-        self.root().is_some_and(|mount| mount.source.starts_with("/dev/mmcblk"))
+        // A root file system that the kernel mounts has the source `/dev/root`. Later partitions have another major number.
+        self.root()
+            .is_some_and(|mount| mount.device.0 == MMC_MAJOR || mount.source.starts_with("/dev/mmcblk"))
     }
 
     /// Programs that would claim the same devices.
@@ -426,6 +431,10 @@ mod tests {
         assert_eq!(machine("/dev/sda1", false).profile().0, Profile::Server);
         assert_eq!(machine("/dev/sda1", true).profile().0, Profile::Desktop);
         assert_eq!(machine("/dev/mmcblk0p2", true).profile().0, Profile::Board);
+        let mut by_kernel = machine("/dev/root", false);
+        assert_eq!(by_kernel.profile().0, Profile::Server);
+        by_kernel.mounts[0].device = (MMC_MAJOR, 2);
+        assert_eq!(by_kernel.profile().0, Profile::Board);
         assert_eq!(Machine::default().profile().0, Profile::Server);
     }
 
