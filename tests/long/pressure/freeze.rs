@@ -13,8 +13,6 @@ use crate::{PAGE, Set, Stalls, stamp};
 const BEAT: Duration = Duration::from_millis(100);
 /// Pages that each beat touches.
 const TOUCHED: u64 = 256;
-/// Time without growth after which a file is emptied.
-const KEPT: Duration = Duration::from_secs(10);
 
 /// Every 100 ms, touches memory, starts a program, and reads the next file of a directory; prints milliseconds since the start and
 /// what the beat took. A beat that is late begins at once.
@@ -93,22 +91,4 @@ pub fn map(file: &Path, seconds: u64, seed: u64) {
         }
     }
     println!("{sum}");
-}
-
-/// Empties a file once it has grown and then stayed the same for some time. The kernel does not free the file of a program that it ends,
-/// and there may be no memory to start one that deletes it.
-pub fn empty(file: &Path) {
-    // SAFETY: takes no pointers.
-    let locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
-    assert!(locked == 0, "mlockall: {}", std::io::Error::last_os_error());
-    let file = fs::File::options().write(true).open(file).expect("the file");
-    let (mut size, mut since) = (0, Instant::now());
-    while size == 0 || since.elapsed() < KEPT {
-        std::thread::sleep(BEAT);
-        let now = file.metadata().unwrap().len();
-        if now != size {
-            (size, since) = (now, Instant::now());
-        }
-    }
-    file.set_len(0).unwrap();
 }

@@ -11,8 +11,8 @@
 //! `pressure codec FILE MIX SEED` prints the microseconds that lz4 and zstd (at its default level) take for a page of the mix, as
 //! libraries: to compress, and to decompress it.
 //!
-//! `pressure heartbeat FILE DIRECTORY MIB SEED`, `pressure growth FILE MIB MIB_PER_S SEED`, `pressure map FILE SECONDS SEED` and
-//! `pressure empty FILE`: see freeze.rs. `pressure tiers FILE COLD_MIB HOT_MIB SECONDS SEED`: see tiers.rs.
+//! `pressure heartbeat FILE DIRECTORY MIB SEED`, `pressure growth FILE MIB MIB_PER_S SEED` and `pressure map FILE SECONDS SEED`: see
+//! freeze.rs. `pressure tiers FILE COLD_MIB HOT_MIB SECONDS SEED`: see tiers.rs.
 
 mod freeze;
 mod tiers;
@@ -58,7 +58,6 @@ fn main() {
             tiers::tiers(Path::new(file), [cold, hot, seconds].map(|word| number(word)), number(seed));
         }
         ["map", file, seconds, seed] => freeze::map(Path::new(file), number(seconds), number(seed)),
-        ["empty", file] => freeze::empty(Path::new(file)),
         _ => panic!("see the first lines of main.rs for the arguments"),
     }
 }
