@@ -15,6 +15,9 @@ use super::journal;
 use super::lock::lock;
 use super::systemd::{Systemd, Verb};
 use super::work::Order;
+use host::Host;
+use host::linux::LinuxHost;
+use logic::duration::micros;
 use logic::maintain::pass::Pages;
 use logic::maintain::pressure::Policy;
 use logic::unit::MAINTENANCE_TIMER;
@@ -24,6 +27,8 @@ use logic::work::{Outcome, Work};
 pub const NAME: &str = "maintenance";
 /// The unit that does it.
 const UNIT: &str = "zramd-maintenance.service";
+/// Longer than a run may take (`TimeoutStartSec=`): after that, any user's process may have its number.
+const LONGEST: Duration = Duration::from_secs(31 * 60);
 
 impl Core {
     /// Starts a run of maintenance, and returns its job.
@@ -38,8 +43,10 @@ impl Core {
 
     /// Whether a run is in progress, including those of the timer.
     pub fn is_maintaining(&self) -> bool {
+        let now = micros(LinuxHost::new("/").monotonic());
         let goes_on = |work: Work<IgnoredAny>| {
-            work.result.is_none() && Path::new(&format!("/proc/{}", work.pid)).exists()
+            let may_run = now.saturating_sub(work.started_monotonic_usec) < micros(LONGEST);
+            work.result.is_none() && may_run && Path::new(&format!("/proc/{}", work.pid)).exists()
         };
         self.claims.has(NAME) || super::work::read(NAME).is_some_and(goes_on)
     }
