@@ -168,7 +168,7 @@ fn the_figures_are_those_of_zramctl() {
     let output = ctl(&["-c", &example(), "status", "zram0", "/dev/zram1", "scratch"]);
     let (result, messages) = texts(&output);
     assert!(output.status.success() && messages.is_empty(), "{output:?}");
-    assert!(result.contains("[zram1]") && result.contains(&format!("{}:10", example())), "{result}");
+    assert!(result.contains("[zram1]") && result.contains(&format!("{}:11", example())), "{result}");
     let output = ctl(&["show", "zram0", "-p", "Active,Managed,Role", "--value"]);
     assert_eq!(texts(&output).0, "yes\nyes\nswap\n");
     let (result, _) = texts(&ctl(&["stats", "zram1"]));
