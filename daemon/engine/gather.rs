@@ -33,6 +33,10 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
         facts.devices.insert(number, device(host, number)?);
     }
     (facts.records, facts.damaged) = all_records(host)?;
+    if settings.vm.as_ref().is_some_and(|vm| vm.protected.is_some()) {
+        let controllers = host.text(MachineFile::Controllers).unwrap_or_default();
+        facts.lacks_memory_controller = !controllers.split_whitespace().any(|name| name == "memory");
+    }
     if settings.vm.is_some() {
         facts.advice = advice(host, &facts, settings.benchmark.profile);
     }

@@ -60,6 +60,8 @@ pub enum MachineFile {
     Diskstats,
     /// `/sys/power/resume`: the device number of the disk that hibernation uses, or `0:0`.
     Resume,
+    /// `/sys/fs/cgroup/cgroup.controllers`.
+    Controllers,
     /// `/var/lib/zramd/benchmark.json`: the verdict of the benchmark.
     Verdict,
 }

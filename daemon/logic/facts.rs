@@ -30,6 +30,8 @@ pub struct Facts {
     pub mounts: Vec<MountLine>,
     /// The kernel settings that exist.
     pub tunables: BTreeMap<Tunable, String>,
+    /// Whether control groups (v2) cannot keep memory here; false if that is not asked.
+    pub lacks_memory_controller: bool,
     /// The suggestions of a valid verdict of the benchmark, if `[vm]` may need them.
     pub advice: Option<Advice>,
     /// Other programs that set up zram, by the file that indicates this.

@@ -18,7 +18,7 @@ pub const SHOW: [&str; 11] = [
     OTHERS[2],
     "-.slice",
     "*.slice",
-    "user@*.service",
+    "*.service",
     "*.scope",
 ];
 

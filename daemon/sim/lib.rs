@@ -95,6 +95,8 @@ pub struct State {
     pub further: BTreeMap<MachineFile, Vec<u8>>,
     /// Kernel settings.
     pub tunables: BTreeMap<Tunable, String>,
+    /// `/sys/fs/cgroup/cgroup.controllers`.
+    pub controllers: String,
     /// `/var/lib/zramd/benchmark.json`.
     pub verdict: String,
     /// Paths for [`host::Host::probe_block`] and `backing_dev`.
@@ -187,6 +189,7 @@ impl SimMachine {
             cmdline: "quiet\n".to_owned(),
             further: BTreeMap::new(),
             tunables: default_tunables(),
+            controllers: "cpu io memory pids\n".to_owned(),
             verdict: String::new(),
             blocks: BTreeMap::new(),
             dm_crypt: true,

@@ -98,6 +98,7 @@ impl Host for SimHost {
             MachineFile::Loadavg => "0.00 0.00 0.00 1/100 1\n".to_owned(),
             MachineFile::Vmstat | MachineFile::Diskstats | MachineFile::PressureLevel => String::new(),
             MachineFile::Resume => "0:0\n".to_owned(),
+            MachineFile::Controllers => state.controllers.clone(),
             MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
             MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {
                 return Err(HostError::new(format!("{file:?}"), "read", Errno::NOENT));

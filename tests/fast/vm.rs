@@ -87,6 +87,15 @@ fn each_key_says_what_is_set() {
 }
 
 #[test]
+fn sessions_that_cannot_keep_memory_are_reported() {
+    let text = format!("{SWAP}[vm]\ntune = true\nprotect-sessions = 64\n");
+    let machine = machine();
+    assert_eq!(apply(&machine, &text), Told::default());
+    machine.change().controllers = "cpu io pids\n".to_owned();
+    assert_eq!(apply(&machine, &text), Told { found: vec![(None, 5)], ..Told::default() });
+}
+
+#[test]
 fn mistakes_are_found() {
     let mut told = String::new();
     for section in [

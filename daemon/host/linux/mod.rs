@@ -143,6 +143,7 @@ impl Host for LinuxHost {
             MachineFile::Vmstat => "/proc/vmstat",
             MachineFile::Diskstats => "/proc/diskstats",
             MachineFile::Resume => "/sys/power/resume",
+            MachineFile::Controllers => "/sys/fs/cgroup/cgroup.controllers",
             MachineFile::Verdict => store::VERDICT,
         };
         let read = match file {

@@ -86,6 +86,12 @@ pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &
         Ok(bytes) => Ok(bytes),
         Err(refusal) => Err((refusal.reason, None)),
     };
+    if facts.lacks_memory_controller && bytes.is_ok() {
+        let message =
+            "sessions keep no memory: this kernel has no memory controller for control groups (version 2)";
+        let hint = "boot without cgroup_disable=memory, or leave protect-sessions out".to_owned();
+        problems.push(problem(Severity::Warning, &size.origin, message.to_owned(), Some(hint)));
+    }
     bytes.map_or_else(
         |(message, hint)| {
             problems.push(problem(Severity::Error, &size.origin, message, hint.map(str::to_owned)));
