@@ -72,6 +72,15 @@ pub fn ages(range: Range, utilisation: f64, cause: Cause) -> Vec<Duration> {
     std::iter::successors(Some(first), |age| (*age > last).then(|| (*age / 4).max(last))).collect()
 }
 
+/// The age for recompression. While memory is short, it is the shortest one: a page that is needed again soon costs
+/// only the time of a denser algorithm.
+pub fn recompression_age(range: Range, utilisation: f64, level: Level) -> Duration {
+    match level {
+        Level::None => idle_age(range, utilisation, level),
+        level => shortest(level).min(range.least),
+    }
+}
+
 /// e^(−x) for 0 ≤ x ≤ 5, to seven digits. The function of the C library would add 300 KiB of memory to a program that
 /// does not need it otherwise.
 fn exponential(x: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::age::{Range, idle_age};
+use super::age::{Range, recompression_age};
 use super::pass::{Decision, Pages};
 use super::pressure::{Last, Level, too_soon};
 use super::{Cause, span, strength};
@@ -76,7 +76,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Decision<Run> {
         Err(why) => return Decision::Skip(why),
     };
     let (first, last) = usable;
-    let age = idle_age(settings.age, seen.utilisation, level);
+    let age = recompression_age(settings.age, seen.utilisation, level);
     let mut passes = vec![
         Pass { pages: Pages::HugeIdle, priority: last, threshold: None },
         Pass { pages: Pages::Idle, priority: first, threshold: None },
@@ -204,6 +204,12 @@ mod tests {
 
     #[test]
     fn pressure_shortens_the_age() {
-        assert_eq!(run(&seen(), Cause::Pressure(Level::Critical)).age, HOUR / 8);
+        let age = |level| run(&seen(), Cause::Pressure(level)).age.as_secs();
+        assert_eq!([Level::Moderate, Level::Severe, Level::Critical].map(age), [300, 60, 15]);
+        let short = Settings { age: Range { least: Duration::from_secs(5), ..AGE }, ..SETTINGS };
+        let Decision::Do(run, _) = decide(&short, &seen(), Cause::Pressure(Level::Critical)) else {
+            panic!()
+        };
+        assert_eq!(run.age.as_secs(), 5, "a configured age is not exceeded");
     }
 }
