@@ -77,7 +77,7 @@ pub fn ages(range: Range, utilisation: f64, cause: Cause) -> Vec<Duration> {
 pub fn recompression_age(range: Range, utilisation: f64, level: Level) -> Duration {
     match level {
         Level::None => idle_age(range, utilisation, level),
-        level => shortest(level).min(range.least),
+        level => shortest(level).min(range.least).min(range.most),
     }
 }
 
