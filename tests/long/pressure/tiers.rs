@@ -22,7 +22,7 @@ pub fn tiers(file: &Path, [cold_mib, hot_mib, seconds]: [u64; 3], seed: u64) {
     let begun = Instant::now();
     let third = Duration::from_secs(seconds) / 3;
     for part in 1..=3 {
-        let mut times = [Vec::new(), Vec::new()];
+        let mut times = [Times::new(), Times::new()];
         let started = Instant::now();
         while begun.elapsed() < third * part {
             for _ in 0..COLD {
@@ -37,11 +37,11 @@ pub fn tiers(file: &Path, [cold_mib, hot_mib, seconds]: [u64; 3], seed: u64) {
                 } else {
                     std::hint::black_box(page[0]);
                 }
-                times[usize::from(is_cold)].push(access.elapsed());
+                times[usize::from(is_cold)].add(access.elapsed());
             }
         }
         if part != 2 {
-            print(&mut times, started.elapsed());
+            print(&times, started.elapsed());
         }
     }
 }
@@ -57,15 +57,45 @@ fn compressed_mib() -> u64 {
     (zram >> 20) + (zswap >> 10)
 }
 
-fn print(times: &mut [Vec<Duration>; 2], took: Duration) {
-    let per_second = times[0].len() as f64 / took.as_secs_f64();
-    let [hot, cold] = times.each_mut().map(|times| {
-        times.sort_unstable();
-        [0.5, 0.99, 0.999].map(|share| {
-            let at = (times.len() as f64 * share) as usize;
-            times.get(at).map_or(0.0, |time| time.as_secs_f64() * 1e6)
-        })
-    });
+/// How often each time was measured, to 3 %. A list of all would take more memory than the pages.
+struct Times([u64; 64 * Self::PARTS]);
+
+impl Times {
+    /// Parts of each power of two, in nanoseconds.
+    const PARTS: usize = 32;
+
+    fn new() -> Times {
+        Times([0; 64 * Self::PARTS])
+    }
+
+    fn add(&mut self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let power = nanos.ilog2() as usize;
+        let part = ((nanos as f64 / (1_u64 << power) as f64 - 1.0) * Self::PARTS as f64) as usize;
+        self.0[power * Self::PARTS + part.min(Self::PARTS - 1)] += 1;
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The time in microseconds that this share of all does not exceed, apart from the rounding.
+    fn quantile(&self, share: f64) -> f64 {
+        let rank = (self.count() as f64 * share) as u64;
+        let mut below = 0;
+        let found = self.0.iter().position(|count| {
+            below += count;
+            below > rank
+        });
+        let Some(found) = found else { return 0.0 };
+        let (power, part) = (found / Self::PARTS, found % Self::PARTS);
+        (1_u64 << power) as f64 * (1.0 + part as f64 / Self::PARTS as f64) / 1e3
+    }
+}
+
+fn print(times: &[Times; 2], took: Duration) {
+    let per_second = times[0].count() as f64 / took.as_secs_f64();
+    let [hot, cold] = times.each_ref().map(|times| [0.5, 0.99, 0.999].map(|share| times.quantile(share)));
     println!(
         "{{\"hot_per_s\":{per_second:.0},\"hot_p50_us\":{:.1},\"hot_p99_us\":{:.1},\"hot_p999_us\":{:.1},\"cold_p50_us\":{:.1},\"cold_p99_us\":{:.1},\"memory_mib\":{}}}",
         hot[0], hot[1], hot[2], cold[0], cold[1], compressed_mib(),
