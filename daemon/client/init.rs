@@ -13,6 +13,7 @@ use host::linux::{LinuxHost, files, unit_files};
 use logic::config;
 use logic::config::render;
 use logic::exit::ExitStatus;
+use logic::facts::PathKind;
 use logic::import::{Imported, Peer, Values};
 use logic::init::{Machine, amounts};
 use logic::plan::{Decision, Item};
@@ -30,8 +31,12 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let mut machine = init::look(&host, &configured.settings);
     machine.rotates = machine.root().and_then(|mount| host.rotates(mount));
     let imported = take_over(&mut machine, &host, &root)?;
-    if !words.dry_run {
-        refuse(words, &host, &machine, &directory, &configured.files)?;
+    let present = present(&host, &directory, &configured.files);
+    match present {
+        Some(why) if words.dry_run => out::note(&format!("warning: {why}")),
+        Some(why) => return Err(Error::failed(why)),
+        None if words.dry_run => {}
+        None => refuse(words, &host, &machine, &directory)?,
     }
     if let Some((_, imported)) = &imported {
         import::warn(imported.warnings.iter());
@@ -39,8 +44,15 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let profile = words.profile.map(Into::into);
     let proposal = machine.propose(profile, imported.as_ref().map(|(peer, imported)| (*peer, imported)));
     let file = directory.join(import::DESTINATION);
-    let loaded = config::load(&[(file.clone(), proposal.toml.clone())], "");
+    // Keys that the proposal does not have are those that packages ship.
+    let mut sources = files::sources(&directory, None).0;
+    sources.retain(|(path, _)| path.starts_with(directory.join("usr")));
+    sources.push((file.clone(), proposal.toml.clone()));
+    let loaded = files::load(&directory, (sources, Vec::new()));
     let plan = engine::check_elsewhere(&host, &loaded);
+    if loaded.disabled_by_cmdline {
+        out::note("Nothing of this is set up while the kernel command line has systemd.zram=0.");
+    }
     for remark in proposal.remarks.iter().chain(&amounts(&plan)) {
         out::note(remark);
     }
@@ -73,23 +85,26 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-/// Refuses where a configuration could not be written, or not used.
-fn refuse(
-    words: &Init,
-    host: &LinuxHost,
-    machine: &Machine,
-    directory: &Path,
-    configured: &[PathBuf],
-) -> Result<(), Error> {
+/// Says that the administrator has a configuration, or hides that of packages.
+fn present(host: &LinuxHost, directory: &Path, configured: &[PathBuf]) -> Option<String> {
     // Packages ship theirs below /usr, and overrides until the next boot are in /run.
     let is_own = |file: &&PathBuf| file.strip_prefix(directory).unwrap_or(file).starts_with("etc");
     if let Some(file) = configured.iter().find(is_own) {
-        return Err(Error::failed(format!(
+        return Some(format!(
             "{} is there already: `zramdctl check` looks for mistakes in it, and zramd is started with {}",
             file.display(),
             connect::how_to_start()
-        )));
+        ));
     }
+    let file = format!("/{}", import::DESTINATION);
+    (host.path_kind(&file) != PathKind::Missing).then(|| {
+        let file = directory.join(import::DESTINATION);
+        format!("{} is there already, and hides files of the same name: remove it first", file.display())
+    })
+}
+
+/// Refuses where a configuration could not be written, or not used.
+fn refuse(words: &Init, host: &LinuxHost, machine: &Machine, directory: &Path) -> Result<(), Error> {
     if words.root.is_some() {
         return Ok(());
     }
@@ -136,6 +151,12 @@ fn take_over(
             |item: &Item| matches!(item.target, Target::Device(_)) && item.decision != Decision::Skipped;
         if engine::check_elsewhere(host, &loaded).items.iter().any(is_wanted) {
             return Ok(Some((peer, imported)));
+        }
+        if !logic::import::programs(peer, &ordered.files).is_empty() {
+            let name = peer.name();
+            return Err(Error::failed(format!(
+                "{name} runs programs to find its sizes: `zramdctl import {name} --run-programs --write` takes its configuration over"
+            )));
         }
         machine.set_aside(peer);
     }

@@ -30,6 +30,8 @@ pub struct Machine {
     pub rotates: Option<bool>,
     /// What zramd has set up.
     pub managed: Vec<Target>,
+    /// Programs for which the administrator has written a configuration.
+    pub own: Vec<Peer>,
     /// Other programs that set up zram.
     pub others: Vec<OtherManager>,
     /// Those that are configured, but set up no zram device.
@@ -156,8 +158,8 @@ impl Machine {
     /// The program whose configuration replaces the measured one: the administrator has written it. What a distribution
     /// ships below /usr is no decision of his.
     pub fn import_from(&self) -> Option<Peer> {
-        let own = |other: &&OtherManager| !other.file.starts_with("/usr/");
-        self.rivals().find(own).and_then(|other| Peer::parse(other.import?))
+        let mut peers = self.rivals().filter_map(|other| Peer::parse(other.import?));
+        peers.find(|peer| self.own.contains(peer))
     }
 
     /// Sets aside a program whose configuration has no zram device.
@@ -190,20 +192,38 @@ impl Machine {
             None => toml.push_str(&SWAP.replace("SIZE", MEASURED_SIZE)),
         }
         for (header, section) in REST {
-            if !toml.lines().any(|line| line == header) {
+            // An import offers the section as a comment.
+            let offered = format!("\n# {header}\n");
+            if toml.contains(&offered) {
+                toml = toml.replace(&offered, &format!("{}\n", section.trim_end()));
+            } else if !toml.lines().any(|line| line == header) {
                 toml.push_str(section);
             }
         }
-        for name in &self.yielding {
-            // The files are merged key by key.
-            let header = format!("\n[{name}]\n");
-            toml = toml.replace(&header, &format!("{header}yield = false\n"));
-        }
+        self.override_shipped(imported.is_some(), &mut toml);
         if profile == Profile::Board {
             toml.push_str(LOGS);
         }
         remarks.extend(self.remarks(imported.is_some(), &toml));
         Proposal { toml, remarks }
+    }
+
+    /// Adds what keeps the devices of packages out: the files are merged key by key.
+    fn override_shipped(&self, imports: bool, toml: &mut String) {
+        let devices = config::load(&[(PathBuf::new(), toml.clone())], "").settings.devices;
+        for name in &self.yielding {
+            let header = format!("\n[{name}]\n");
+            let device = devices.iter().find(|device| format!("zram{}", device.number) == *name);
+            if !toml.contains(&header) {
+                toml.push_str(&format!("\n# Another package has this one.{header}enabled = false\n"));
+                continue;
+            }
+            let mut keys = "yield = false\n".to_owned();
+            if imports && device.is_some_and(|device| device.algorithms.is_empty()) {
+                keys.push_str("# The default of the kernel, as before.\ncompression-algorithm = []\n");
+            }
+            *toml = toml.replace(&header, &format!("{header}{keys}"));
+        }
     }
 
     /// Active zram swap of another program, and whether a proposal has a section for its device.
@@ -440,10 +460,12 @@ mod tests {
 
     #[test]
     fn what_an_administrator_has_written_is_taken_over_and_what_is_shipped_is_not() {
-        let machine = |file| Machine { others: vec![other(file)], ..Machine::default() };
+        let own = vec![Peer::ZramGenerator, Peer::RpiSwap];
+        let machine = |file| Machine { own: own.clone(), others: vec![other(file)], ..Machine::default() };
+        let shipped = Machine { own: Vec::new(), ..machine("/usr/lib/systemd/zram-generator.conf") };
+        assert_eq!(shipped.import_from(), None);
         let imported = machine("/etc/systemd/zram-generator.conf").import_from();
         assert_eq!(imported, Some(Peer::ZramGenerator));
-        assert_eq!(machine("/usr/lib/systemd/zram-generator.conf").import_from(), None);
         assert_eq!(machine("/etc/rpi/swap.conf").import_from(), Some(Peer::RpiSwap));
         let directories = "/etc/systemd/system/sysinit.target.wants/log2ram.service";
         assert_eq!(machine(directories).import_from(), None);
@@ -467,6 +489,39 @@ mod tests {
         let loaded = config::load(&[packaged, own], "");
         assert_eq!(loaded.problems, []);
         assert!(!loaded.settings.devices[0].yields);
+    }
+
+    #[test]
+    fn an_import_keeps_its_meaning_beside_what_a_package_ships() {
+        let packaged =
+            ("/usr/lib/zramd/zramd.toml".into(), include_str!("../../config/defaults.toml").to_owned());
+        let machine = Machine { yielding: vec!["zram0".to_owned()], ..Machine::default() };
+        let both = |text: &str| {
+            let file = ("/etc/systemd/zram-generator.conf".into(), text.to_owned());
+            let found = import::import(Peer::ZramGenerator, &[file], &import::Values::default());
+            let own = (
+                "/etc/zramd/zramd.toml".into(),
+                machine.propose(None, Some((Peer::ZramGenerator, &found))).toml,
+            );
+            let loaded = config::load(&[packaged.clone(), own], "");
+            assert_eq!(loaded.problems, []);
+            loaded.settings.devices
+        };
+        let same = both("[zram0]\nzram-size = 512\n");
+        assert!(same[0].algorithms.is_empty() && !same[0].yields, "{same:?}");
+        let other = both("[zram1]\nzram-size = 512\n");
+        assert_eq!(other.iter().map(|device| device.number).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn the_maintenance_that_an_import_offers_is_in_the_section_of_the_proposal() {
+        let text = "[zram0]\nzram-size = 512\ncompression-algorithm = lzo-rle zstd (type=idle)\n".to_owned();
+        let file = ("/etc/systemd/zram-generator.conf".into(), text);
+        let found = import::import(Peer::ZramGenerator, &[file], &import::Values::default());
+        let toml = Machine::default().propose(None, Some((Peer::ZramGenerator, &found))).toml;
+        let accepted = toml.replace("\n# recompress = true", "\nrecompress = true");
+        assert_eq!(loaded(&accepted).problems, [], "{accepted}");
+        assert!(loaded(&accepted).settings.maintenance.unwrap().recompress.is_some(), "{accepted}");
     }
 
     #[test]

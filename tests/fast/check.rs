@@ -166,6 +166,9 @@ fn a_number_without_a_unit_that_is_hardly_anything_is_doubtful() {
     for text in ["zram-size = 4096", "zram-size = \"8MiB\"", "zram-size = 8\nmount-point = \"/srv/a\""] {
         assert_eq!(doubtful(&format!("[zram0]\n{text}")), [""; 0], "{text}");
     }
+    assert_eq!(doubtful("[zram0]\nzram-size = \"min(ram / 2, 4)\""), ["zram0.zram-size"]);
+    assert_eq!(doubtful("[zram0]\nhost-memory-limit = 16"), ["zram0.host-memory-limit"]);
+    assert_eq!(doubtful("[zram0]\nzram-resident-limit = 2"), ["zram0.zram-resident-limit"]);
     assert_eq!(doubtful("[zram0]\nzram-fraction = 3\nmax-zram-size = 8"), ["zram0.max-zram-size"]);
     let disk = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize";
     assert_eq!(doubtful(&format!("{disk} = 8")), ["ramdisk.a.size"]);

@@ -82,7 +82,7 @@ fn values_are_corrected() {
                 "[zram0]\n[maintenance]\nrecompress = { threshold = 64, enabled = yes }",
                 "write enabled = true",
             ),
-            ("[zram1]\nmount-point = \"mnt/x\"", "begin it with a slash: \"/mnt/x\""),
+            ("[zram1]\nmount-point = \"mnt/x\"", "write \"/mnt/x\""),
             ("[zram1]\nmount-point = \"none\"", "leave this key out"),
             ("[zram1]\nmount-point = \"~/x\"", "write the whole path, from / on"),
             ("[zram1]\nmount-point = \"$HOME/x\"", "write the whole path, from / on"),
@@ -145,13 +145,81 @@ fn sections_of_keys_are_named() {
             ("[maintenance]\nidle-age = 5", "did you mean `recompress.idle-age` or `writeback.idle-age`?"),
             (
                 "[zram0]\nwriteback-device = \"/a\"\n[maintenance]\nwriteback = { idle = \"1d\" }",
-                "did you mean `writeback.idle-age`?",
+                "did you mean `idle-age`?",
             ),
             ("[vm]\ntune = true\nvm.swappiness = 5", "write swappiness"),
             ("[vm]\ntune = true\nvm.watermark_scale_factor = 5", "write watermark-scale-factor"),
             ("[defaults]\nmount-point = \"/a\"", "it belongs in [zramN] or [ramdisk.NAME]"),
         ],
     );
+}
+
+#[test]
+fn what_was_meant_is_named() {
+    check(
+        "meant",
+        &[
+            ("[zram0]\nenabled = 1", "write enabled = true"),
+            ("[zram0]\nyield = 0", "write yield = false"),
+            ("[zram0]\nwriteback-device = \"UUID=1234-5678\"", "write \"/dev/disk/by-uuid/1234-5678\""),
+            ("[zram0]\nwriteback-device = \"sda3\"", "write \"/dev/sda3\""),
+            (
+                "[zram1]\nmount-point = \"/a\"\noptions = \"noatime;nodev\"",
+                "write options = \"noatime,nodev\"",
+            ),
+            ("[zram1]\nmount-point = \"/a\"\noptions = \"-o noatime\"", "write options = \"noatime\""),
+            ("[zram0]\ncompression-algorithm = [\"lzo\", \"atuo\"]", "did you mean \"auto\"?"),
+            (
+                "[zram0]\ncompression-algorithm = [\"auto\", \"zstd\"]",
+                "move \"auto\" to the end, or leave it out",
+            ),
+            (
+                "[zram0]\nrecompression-algorithm = \"auto\"",
+                "write a denser algorithm, such as \"zstd\", or leave it out",
+            ),
+            // Once for both devices, and without any.
+            ("[defaults]\nswap-priority = true\n[zram0]\n[zram1]", "write for example swap-priority = 100"),
+            ("[defaults]\nzram-size = \"1 Gib\"", "did you mean 1GiB? units are B, KiB, MiB, GiB, TiB"),
+            ("[[ramdisk]]\nname = \"x\"", "write [ramdisk.NAME], with single brackets"),
+            ("[maintenance.recompres]\nenabled = true", "did you mean `recompress`?"),
+            ("[zram0]\n[maintenance.writeback]\ndaily_budget = \"1GiB\"", "did you mean `daily-budget`?"),
+            (
+                "[zram0]\nzram-size = \"1GiB\"; swap-priority = 5",
+                "write it into the next line: swap-priority = 5",
+            ),
+            (
+                "[zram0]\nzram-size = \"1GiB\" swap-priority = 5",
+                "write it into the next line: swap-priority = 5",
+            ),
+            ("[zram0]\nzram-size\u{a0}= \"1GiB\"", "write an ordinary blank"),
+            ("[zram0-3]", "device sections are named [zram0], [zram1] and so on"),
+            ("[recompress]\nenabled = true", "write [maintenance.recompress]"),
+            ("[bench]", "write [benchmark]"),
+            ("[swap]", "write [zram0]"),
+            ("[tmpfs.a]", "write [ramdisk.NAME]"),
+            ("[\"/dev/zram0\"]", "write [zram0]"),
+        ],
+    );
+}
+
+#[test]
+fn two_ram_disks_do_not_share_a_store() {
+    let disk = |name: &str, store: &str| {
+        format!(
+            "[ramdisk.{name}]\nmount-point = \"/srv/{name}\"\nsize = \"1GiB\"\npersist = \"snapshot\"\nstore = \"{store}\"\n"
+        )
+    };
+    let refused = |stores: [&str; 2]| {
+        let loaded = load(&[&(disk("a", stores[0]) + &disk("b", stores[1]))]);
+        let left: Vec<String> = loaded.settings.ramdisks.iter().map(|disk| disk.name.clone()).collect();
+        (loaded.problems.iter().map(|problem| problem.origin.key.clone()).collect::<Vec<_>>(), left)
+    };
+    let only_a = (vec!["ramdisk.b.store".to_owned()], vec!["a".to_owned()]);
+    assert_eq!(refused(["/var/s", "/var/s"]), only_a);
+    assert_eq!(refused(["/var/s", "/srv/a/s"]), only_a);
+    assert_eq!(refused(["/var/s", "/var/s/b"]).0, [""; 0]);
+    let text = format!("[zram0]\nmount-point = \"/var/cache\"\n{}", disk("b", "/var/cache/b"));
+    assert_eq!(load(&[&text]).problems.len(), 1, "the store is on a zram device");
 }
 
 #[test]

@@ -129,6 +129,46 @@ fn a_configuration_of_a_package_does_not_count_as_existing() {
 }
 
 #[test]
+fn a_mask_is_found_before_the_question_and_the_kernel_command_line_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(root, "etc/zramd/zramd.toml", "");
+    let refused = init(root, &[], "yes\n");
+    assert_eq!((refused.status.code(), texts(&refused).0), (Some(1), String::new()));
+    assert!(init(root, &["-n"], "").status.success());
+    fs::remove_file(root.join("etc/zramd/zramd.toml")).unwrap();
+    let said = || texts(&init(root, &["-n"], "")).1;
+    assert!(!said().contains("systemd.zram=0"));
+    write(root, "proc/cmdline", "quiet systemd.zram=0\n");
+    assert!(said().contains("systemd.zram=0"), "{}", said());
+}
+
+#[test]
+fn a_program_is_taken_over_where_the_administrator_configured_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let size = || {
+        let toml = texts(&init(root, &["-n"], "")).0;
+        toml.lines().find(|line| line.starts_with("zram-size = ")).unwrap_or_default().to_owned()
+    };
+    write(root, "usr/lib/systemd/system-generators/zram-generator", "x");
+    write(root, "usr/lib/systemd/zram-generator.conf", "[zram0]\n");
+    let measured = size();
+    // A drop-in in /etc is no decision of the distribution.
+    write(root, "etc/systemd/zram-generator.conf.d/10.conf", "[zram0]\nzram-size = ram / 7\n");
+    assert_eq!(size(), "zram-size = \"ram / 7\"");
+    write(root, "etc/systemd/zram-generator.conf.d/10.conf", "set!x = cat /a\n[zram0]\nzram-size = x * 2\n");
+    let refused = init(root, &["-n"], "");
+    assert_eq!((refused.status.code(), texts(&refused).0), (Some(1), String::new()), "it runs programs");
+    fs::remove_dir_all(root.join("etc/systemd")).unwrap();
+    fs::remove_dir_all(root.join("usr/lib/systemd")).unwrap();
+    write(root, "usr/lib/systemd/system/pop-default-settings-zram.service", "[Service]\n");
+    assert_eq!(size(), measured);
+    write(root, "etc/default/pop-zram", "MAX_SIZE=4096\n");
+    assert_ne!(size(), measured);
+}
+
+#[test]
 fn the_proposal_says_what_was_found_and_what_it_amounts_to() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();

@@ -1,6 +1,6 @@
 //! Turns merged sections into [`Settings`]: validated and typed, with all problems of all sections.
 
-use super::device::device;
+use super::device::{check_defaults, device};
 use super::hint::meant_section;
 use super::keys::benchmark as benchmark_keys;
 use super::maintain;
@@ -26,7 +26,7 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
         };
         let mut reader = SectionReader::new(section, kind, defaults.filter(|_| kind == SectionKind::Device));
         match kind {
-            SectionKind::Defaults => {}
+            SectionKind::Defaults => check_defaults(&mut reader),
             SectionKind::Benchmark => settings.benchmark = benchmark(&mut reader),
             SectionKind::Maintenance => {
                 asked = maintain::read(&mut reader).filter(|_| !reader.failed);
@@ -41,7 +41,10 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
                 settings.devices.extend(built.filter(|_| !reader.failed));
             }
         }
-        problems.append(&mut reader.problems);
+        // A mistake in `[defaults]` is found with each device.
+        let new =
+            reader.problems.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>();
+        problems.extend(new);
     }
     ramdisk::number_devices(disks, merged, &mut settings, &mut problems);
     settings.devices.sort_by_key(|device| device.number);

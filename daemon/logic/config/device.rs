@@ -12,9 +12,23 @@ use crate::device::algorithm::Algorithm;
 use crate::import::tmpfs::{self, Meaning};
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::request::{Choice, Purpose};
+use crate::text::nearest;
+
+/// The algorithms of zram in Linux up to 7.3 (`drivers/block/zram/backend_*.c`). Others are left to the kernel.
+const KERNEL_ALGORITHMS: [&str; 7] = ["lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
 
 /// Fraction of RAM if only `max-zram-size` is set.
 const DEFAULT_FRACTION: f64 = 0.5;
+
+/// Looks for mistakes in `[defaults]`, also where no device takes the value.
+pub(super) fn check_defaults(reader: &mut SectionReader<'_>) {
+    algorithms(reader, &keys::COMPRESSION_ALGORITHM);
+    secondary(reader, &keys::RECOMPRESSION_ALGORITHM);
+    size_rule(reader);
+    reader.size(&keys::HOST_MEMORY_LIMIT);
+    reader.size(&keys::ZRAM_RESIDENT_LIMIT);
+    reader.integer::<i32>(&keys::SWAP_PRIORITY);
+}
 
 pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<DeviceSettings> {
     let number = zram_number(name)?;
@@ -98,12 +112,32 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
         words.push((text, reader.origin()));
     }
     for (text, origin) in words {
+        if choices.last() == Some(&Choice::Auto) {
+            let problem =
+                Problem::warning(origin, format!("`{text}` is never used, because auto is before it"));
+            reader.problems.push(problem.hint("move \"auto\" to the end, or leave it out"));
+            continue;
+        }
         if key.kind.words().contains(&text.as_str()) {
             choices.push(Choice::Auto);
             continue;
         }
         match Algorithm::parse(&text) {
-            Ok(algorithm) => choices.push(Choice::Named(algorithm)),
+            Ok(algorithm) if text == "auto" => {
+                let problem =
+                    Problem::error(origin, format!("{algorithm} is for compression-algorithm only"));
+                reader.fail(problem.hint("write a denser algorithm, such as \"zstd\", or leave it out"));
+            }
+            Ok(algorithm) => {
+                let others = KERNEL_ALGORITHMS.iter().chain(key.kind.words());
+                let meant = nearest(&algorithm.name, others.copied());
+                if let Some(meant) = meant.filter(|meant| *meant != algorithm.name) {
+                    let problem =
+                        Problem::warning(origin, format!("Linux has no algorithm `{}`", algorithm.name));
+                    reader.problems.push(problem.hint(format!("did you mean \"{meant}\"?")));
+                }
+                choices.push(Choice::Named(algorithm));
+            }
             Err(error) => {
                 let hint = correction(reader.kind, key, key.name, &text).or(error.hint);
                 reader.fail(Problem { hint, ..Problem::error(origin, error.message) });

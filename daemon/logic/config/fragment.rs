@@ -217,7 +217,8 @@ impl Reader<'_> {
                     let origin = self.origin(name.span(), section.clone());
                     let message = format!("`{section}` stands outside of a section");
                     let problem = Problem::error(origin, message);
-                    self.problems.push(problem.hint(format!("write [{section}], with single brackets")));
+                    let name = if section == "ramdisk" { "ramdisk.NAME" } else { &section };
+                    self.problems.push(problem.hint(format!("write [{name}], with single brackets")));
                     fragment.broken.insert(section);
                 }
                 _ => {

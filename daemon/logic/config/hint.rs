@@ -106,6 +106,9 @@ fn algorithms(kind: SectionKind, key: &Key, text: &str) -> Option<String> {
 /// What was probably meant by a key that the section does not have.
 pub(super) fn meant_key(name: &str, kind: SectionKind) -> String {
     let (policy, last) = name.rsplit_once('.').map_or(("", name), |(policy, last)| (policy, last));
+    if let Some(meant) = nearest(name, POLICIES.into_iter()).filter(|_| kind == SectionKind::Maintenance) {
+        return format!("did you mean `{meant}`?");
+    }
     let near = |kind: SectionKind| {
         let names = kind.keys().iter().filter_map(|key| match policy {
             "" => Some(key.name),
@@ -184,7 +187,15 @@ pub(super) fn sections_for(names: &[&str]) -> String {
     }
     let is_upper = |name: &&str| name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');
     if names.iter().all(is_upper) {
-        return "`zramdctl import zram-tools FILE` translates a file of zram-tools".to_owned();
+        let has = |any: &[&str]| names.iter().any(|name| any.contains(name));
+        let program = if has(&["PATH_DISK", "USE_RSYNC", "ZL2R", "COMP_ALG", "LOG_DISK_SIZE"]) {
+            "log2ram"
+        } else if has(&["PORTION", "MAX_SIZE"]) {
+            "pop-zram"
+        } else {
+            "zram-tools"
+        };
+        return format!("`zramdctl import {program} FILE` translates a file of {program}");
     }
     let mut places: Vec<(SectionKind, Vec<&str>)> = Vec::new();
     for name in names {
@@ -251,17 +262,33 @@ fn foreign_spelling(key: &str) -> impl Iterator<Item = &'static str> {
 
 /// The section that was probably meant.
 pub(super) fn meant_section(name: &str) -> String {
-    let lower = name.trim().to_ascii_lowercase();
+    let lower = name.trim().trim_matches('"').to_ascii_lowercase();
+    let lower = lower.trim_start_matches("/dev/");
     if let Some(rest) = lower.strip_prefix("zram") {
-        let digits = rest.trim_start_matches(['+', '0', ' ', '-', '_']);
+        let digits = rest.trim_start_matches(['+', ' ', '-', '_', '.']);
         return match digits.parse::<u32>() {
             Ok(number) => format!("write [zram{number}]"),
-            Err(_) if rest.chars().all(|c| "+0 -_".contains(c)) => "write [zram0]".to_owned(),
+            Err(_) if digits.is_empty() => "write [zram0]".to_owned(),
             Err(_) => "device sections are named [zram0], [zram1] and so on".to_owned(),
         };
     }
+    if POLICIES.contains(&lower) {
+        return format!("write [maintenance.{lower}]");
+    }
+    match lower {
+        "swap" => return "write [zram0]".to_owned(),
+        "tmpfs" => return "write [ramdisk.NAME]".to_owned(),
+        _ => {}
+    }
+    if let Some((_, disk)) = lower
+        .split_once([' ', '.', '-', '_'])
+        .filter(|(kind, disk)| ["ramdisk", "tmpfs"].contains(kind) && !disk.trim().is_empty())
+    {
+        return format!("write [ramdisk.{}]", disk.trim());
+    }
     let names = SectionKind::ALL.map(|kind| kind.header().trim_matches(['[', ']']).trim_end_matches(".NAME"));
-    match nearest(&lower, names.into_iter()) {
+    let begun = |name: &str| lower.len() > 2 && name.starts_with(lower);
+    match nearest(lower, names.into_iter()).or_else(|| names.into_iter().find(|name| begun(name))) {
         Some("ramdisk") => "write [ramdisk.NAME]".to_owned(),
         Some(meant) => format!("write [{meant}]"),
         None => format!("sections are {}", SectionKind::ALL.map(SectionKind::header).join(", ")),
@@ -285,11 +312,11 @@ pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
         return Some((format!("`{text}` is not an absolute path"), hint));
     }
     if !text.starts_with('/') {
-        let slash = format!("/{text}");
+        let slash = device_path(text).unwrap_or_else(|| format!("/{text}"));
         let is_meant =
             text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && wrong_path(&slash).is_none();
         let hint = if is_meant {
-            format!("begin it with a slash: {}", quoted(&slash))
+            format!("write {}", quoted(&slash))
         } else {
             "write the whole path, from / on".to_owned()
         };
@@ -302,6 +329,18 @@ pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
     let too_long = escape_path(&path).len() > LONGEST_UNIT;
     let why = unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"))?;
     Some((format!("the path {why}"), "use another one".to_owned()))
+}
+
+/// The path of a device that is written as in fstab, or by its name.
+fn device_path(text: &str) -> Option<String> {
+    if let Some((tag, value)) = text.split_once('=') {
+        let is_tag = ["UUID", "LABEL", "PARTUUID", "PARTLABEL"].contains(&tag);
+        return is_tag
+            .then(|| format!("/dev/disk/by-{}/{}", tag.to_ascii_lowercase(), value.trim_matches('"')));
+    }
+    let is_disk =
+        ["sd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-"].iter().any(|kind| text.starts_with(kind));
+    (is_disk && !text.contains('/')).then(|| format!("/dev/{text}"))
 }
 
 /// The longest escaped path for which the file name `*.device.d` is not too long.
@@ -332,8 +371,11 @@ pub(super) fn wrong_fs_type(name: &str) -> Option<(String, String)> {
         .then(|| (format!("`{name}` is no file system type"), format!("did you mean \"{lower}\"?")))
 }
 
-/// Several options that are separated by blanks, with commas instead; `None` for a single one, whose value may have blanks.
+/// Several options that are separated by blanks or semicolons, with commas instead; `None` for a single one, whose value may have them.
 pub(crate) fn with_commas(option: &str) -> Option<String> {
+    const BETWEEN: [char; 2] = [' ', ';'];
     let name = option.split('=').next()?.trim();
-    name.contains(' ').then(|| option.split_whitespace().collect::<Vec<_>>().join(","))
+    // As on the command line of mount.
+    let words = option.split(BETWEEN).filter(|word| !word.is_empty() && *word != "-o");
+    name.contains(BETWEEN).then(|| words.collect::<Vec<_>>().join(","))
 }

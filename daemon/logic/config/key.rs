@@ -147,6 +147,7 @@ impl Type {
                 "false" | "no" | "off" | "0" => Some("false".to_owned()),
                 _ => None,
             },
+            (Type::Bool, Value::Integer(number @ (0 | 1), _)) => Some((*number == 1).to_string()),
             (Type::Octal, Value::Integer(number, false)) => {
                 Some(Value::String(format!("{number:04}"))).filter(|text| self.accepts(text))?.toml().ok()
             }

@@ -51,6 +51,8 @@ const KEEP_KEYS: &[&Key] = &[
 /// A RAM disk, and the zram device for it, if it is on zram.
 pub(super) struct Disk {
     settings: RamDiskSettings,
+    /// Position of the store, or of the section.
+    store_origin: Option<Origin>,
     zram: Option<Zram>,
 }
 
@@ -70,10 +72,10 @@ pub(super) fn ramdisk(
     match wrong_name(name) {
         Some((message, hint)) => reader.fail(Problem::error(reader.origin(), message).hint(hint)),
         None if reader.own(&keys::MOUNT_POINT).is_none() => {
-            reader.fail(Problem::error(reader.origin(), "a RAM disk needs a mount-point").hint(format!(
-                "write for example mount-point = {}; `zramdctl edit` opens an editor",
-                keys::MOUNT_POINT.example
-            )));
+            reader.fail(
+                Problem::error(reader.origin(), "a RAM disk needs a mount-point")
+                    .hint(format!("write for example mount-point = {}", keys::MOUNT_POINT.example)),
+            );
         }
         None => {}
     }
@@ -89,7 +91,7 @@ pub(super) fn ramdisk(
     let huge = reader.word(&keys::HUGE_PAGES);
     let required = reader.boolean(&keys::REQUIRED);
     let (path, origin) = reader.path(&keys::MOUNT_POINT)?;
-    let keep = keep(name, &path, reader);
+    let (keep, store_origin) = keep(name, &path, reader).unzip();
     let store_limit = reader.size(&keys::STORE_LIMIT);
     let watch = match reader.own(&keys::SPACE_WATCH) {
         Some(_) => reader.boolean(&keys::SPACE_WATCH),
@@ -112,7 +114,7 @@ pub(super) fn ramdisk(
         keep,
         store_limit,
     };
-    enabled.then_some(Disk { settings, zram })
+    enabled.then_some(Disk { settings, store_origin, zram })
 }
 
 /// What is wrong with the name of a RAM disk, and what it can consist of.
@@ -189,7 +191,7 @@ fn zram(
 }
 
 /// How the contents are kept, if they are.
-fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option<KeepSettings> {
+fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option<(KeepSettings, Origin)> {
     let Some(mode) = reader.choice(&keys::PERSIST) else {
         let hint = "write persist = \"snapshot\", or leave it out";
         reader.misplaced(KEEP_KEYS, "a RAM disk whose contents are not kept", hint);
@@ -205,10 +207,10 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
     };
     if is_at_or_below(&store, mount_point) || is_at_or_below(&store, &place(name)) {
         let message = format!("the store {store} lies on the RAM disk itself, where it would be lost");
-        let problem = Problem::error(store_origin, message);
+        let problem = Problem::error(store_origin.clone(), message);
         reader.fail(problem.hint("name a directory on a disk"));
     }
-    Some(KeepSettings {
+    let keep = KeepSettings {
         mode,
         store,
         generations: reader.integer(&keys::KEEP)?,
@@ -219,7 +221,8 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
         post_restore: command(&keys::POST_RESTORE, reader),
         hook_time_limit: reader.span(&keys::HOOK_TIME_LIMIT)?.as_secs(),
         time_limit: reader.span(&keys::TIME_LIMIT)?.as_secs(),
-    })
+    };
+    Some((keep, store_origin))
 }
 
 /// A program with arguments; run without a shell.
@@ -242,6 +245,39 @@ fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
         reader.fail(problem.hint(format!("write a list: {} = [{}]", key.name, list.join(", "))));
     }
     words.into_iter().map(|(word, _)| word).collect()
+}
+
+/// Names of the RAM disks whose store is that of another one, or in memory.
+fn badly_stored(disks: &[Disk], settings: &Settings, problems: &mut Vec<Problem>) -> Vec<String> {
+    let mut rejected = Vec::new();
+    for (index, disk) in disks.iter().enumerate() {
+        let Disk { settings: RamDiskSettings { name, keep: Some(keep), .. }, .. } = disk else { continue };
+        let others = disks.iter().filter(|other| other.settings.name != *name);
+        let on_device = settings.devices.iter().filter_map(|device| match &device.purpose {
+            Purpose::Filesystem { mount, .. } => Some(&mount.mount_point),
+            _ => None,
+        });
+        let mounts = others.map(|other| &other.settings.mount.mount_point).chain(on_device);
+        let in_memory = mounts.into_iter().find(|mount| is_at_or_below(&keep.store, mount));
+        let shared = disks[..index]
+            .iter()
+            .find(|other| other.settings.keep.as_ref().is_some_and(|other| other.store == keep.store));
+        let (message, hint) = match (in_memory, shared) {
+            (Some(mount), _) => (
+                format!("the store {} lies in memory, on {mount}, and would be lost", keep.store),
+                "name a directory on a disk",
+            ),
+            (None, Some(other)) => (
+                format!("the store {} is also that of [ramdisk.{}]", keep.store, other.settings.name),
+                "give each RAM disk a directory of its own, or leave store out",
+            ),
+            (None, None) => continue,
+        };
+        let origin = disk.store_origin.clone().unwrap_or_default();
+        problems.push(Problem::error(origin, message).hint(hint));
+        rejected.push(name.clone());
+    }
+    rejected
 }
 
 /// Assigns a zram device to each RAM disk on zram: the configured one, or the next number after the highest in the
@@ -267,10 +303,11 @@ pub(super) fn number_devices(
             rejected.push(disk.settings.name.clone());
         }
     }
+    rejected.extend(badly_stored(&disks, settings, problems));
     // Prefer numbers above all others, so that adding a section does not change the device of a RAM disk.
     let above = taken.last().map_or(0, |last| last + 1);
     let mut free = (above..=HIGHEST_DEVICE).chain((0..above).filter(|number| !taken.contains(number)));
-    for Disk { settings: mut disk, zram } in disks {
+    for Disk { settings: mut disk, zram, .. } in disks {
         if rejected.contains(&disk.name) {
             continue;
         }

@@ -22,7 +22,12 @@ pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
     if !skipped.is_empty() {
         count.push_str(&format!("; {} skipped: {}", skipped.len(), skipped.join(", ")));
     }
-    if plan.problems.is_empty() && loaded.merged.sections.is_empty() {
+    if plan.problems.is_empty() && loaded.disabled_by_cmdline {
+        (
+            "no mistakes found, but the kernel command line has systemd.zram=0: nothing is used".to_owned(),
+            ExitStatus::Success,
+        )
+    } else if plan.problems.is_empty() && loaded.merged.sections.is_empty() {
         let text = "nothing is configured: no section was found; `zramdctl init --now` proposes a configuration, and zramd.toml(5) lists the files that are read";
         (text.to_owned(), ExitStatus::Success)
     } else if plan.problems.is_empty() {

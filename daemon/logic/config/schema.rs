@@ -85,7 +85,7 @@ const HEAD: &str = "\
 #
 # Read from /usr/lib/zramd, /etc/zramd and /run/zramd, then from zramd.toml.d/*.toml beside each, sorted by file name. Per key the
 # last assignment wins. An empty file or a link to /dev/null hides files of the same name in lower directories.
-# `zramd-setup check` looks for mistakes, `zramd-setup plan` shows what would be done.
+# `zramdctl check` looks for mistakes, `zramdctl plan` shows what would be done.
 #
 # A size is a number of MiB, or text: \"512MiB\", \"4GiB\", \"50%\" (of RAM), or an expression with ram, swap, cpus, + - * / % ^,
 # min, max, round, floor, ceil, comparisons and `condition ? a : b`, for example \"ram < 4GiB ? ram : 4GiB\".

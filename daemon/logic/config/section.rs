@@ -172,7 +172,7 @@ impl<'a> SectionReader<'a> {
         let several = options.iter().find(|option| with_commas(option).is_some());
         let joined = options.join(",");
         if let (Some(option), Some((_, origin))) = (several, words.first()) {
-            let message = format!("options are separated by commas, not by blanks: `{option}`");
+            let message = format!("options are separated by commas: `{option}`");
             let problem = Problem::error(origin.clone(), message);
             self.fail(problem.hint(format!("write {} = {}", key.name, quoted(&with_all_commas(&joined)))));
         }
@@ -225,10 +225,13 @@ fn wrong_value(key: &Key, assignment: &Assignment) -> Problem {
     };
     // Keys of a policy may be written with the prefix of their table, or inside the table.
     let name = written_name(assignment).unwrap_or_else(|| key.name.to_owned());
-    Problem::error(origin.clone(), message).hint(match key.kind.meant(value) {
-        Some(meant) => format!("write {name} = {meant}"),
-        None => format!("write for example {name} = {}", key.example),
-    })
+    let problem = Problem::error(origin.clone(), message);
+    match (key.kind.meant(value), key.kind) {
+        (Some(meant), _) => problem.hint(format!("write {name} = {meant}")),
+        // The message has all values; one of them would be advice.
+        (None, Type::Bool | Type::Word(_)) => problem,
+        (None, _) => problem.hint(format!("write for example {name} = {}", key.example)),
+    }
 }
 
 /// Narrows the position of a quoted text to a part of it, if the text has no escapes.
@@ -254,6 +257,11 @@ fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
             Some(known) => format!("write {}", known.name),
             None => meant_key(inner.as_deref().unwrap_or(&name), kind),
         };
+        // In a table, keys are written without its name.
+        let table = written_name(assignment).and_then(|short| Some(name.strip_suffix(&short)?.to_owned()));
+        let table = table.unwrap_or_default();
+        let hint = hint.replace(&format!("`{table}"), "`");
+        let name = &name[table.len()..];
         Problem::warning(assignment.key_origin.clone(), format!("unknown key `{name}`")).hint(hint)
     };
     unknown.map(problem).collect()

@@ -5,7 +5,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::hint::{correction, meant_section};
-use super::key::Key;
+use super::key::{Key, Type};
 use super::problem::Origin;
 use super::schema::SectionKind;
 use crate::text::nearest;
@@ -18,19 +18,22 @@ pub(super) struct Mistake<'a> {
     pub message: String,
     /// What to write.
     pub hint: String,
+    /// The key in the line, if it is one of the section.
+    pub key: &'a str,
     /// Whether it is text without quotation marks, as in the files of zram-generator.
     pub is_bare: bool,
 }
 
 impl<'a> Mistake<'a> {
     fn new(part: &'a str, message: impl Into<String>, hint: impl Into<String>) -> Mistake<'a> {
-        Mistake { part, message: message.into(), hint: hint.into(), is_bare: false }
+        Mistake { part, message: message.into(), hint: hint.into(), key: "", is_bare: false }
     }
 
     /// Its position.
     pub fn origin(&self, file: &Path, text: &str, section: &str) -> Origin {
         let start = self.part.as_ptr() as usize - text.as_ptr() as usize;
-        Origin::at(file, text, start..start + self.part.len(), section)
+        let place = if self.key.is_empty() { section.to_owned() } else { format!("{section}.{}", self.key) };
+        Origin::at(file, text, start..start + self.part.len(), &place)
     }
 }
 
@@ -51,8 +54,29 @@ pub(super) fn mistake<'a>(section: &str, line: &'a str, above: &str) -> Option<M
             "this is neither a header nor an assignment",
             "write a header such as [zram0], and below it assignments such as zram-size = \"ram / 2\"",
         )),
-        _ => assignment(section, "", line),
+        _ => {
+            let name = line.split(['=', ':']).next()?.trim();
+            let key = if key(section, name).is_some() { name } else { "" };
+            other_form(line)
+                .or_else(|| assignment(section, "", line))
+                .map(|mistake| Mistake { key, ..mistake })
+        }
     }
+}
+
+/// A line of another syntax.
+fn other_form(line: &str) -> Option<Mistake<'_>> {
+    if let Some(at) = line.find('\u{a0}') {
+        let part = &line[at..at + '\u{a0}'.len_utf8()];
+        return Some(Mistake::new(part, "there is a no-break space in the line", "write an ordinary blank"));
+    }
+    if line.starts_with("set!") {
+        let hint = "`zramdctl import zram-generator --run-programs` translates a file of zram-generator";
+        return Some(Mistake::new(line, "variables of zram-generator have no equivalent", hint));
+    }
+    let name = line.trim_matches(['<', '>']);
+    SectionKind::of(name)?;
+    Some(Mistake::new(line, "a header has square brackets", format!("write [{name}]")))
 }
 
 /// A comment as in files of other programs.
@@ -158,6 +182,11 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
                 return Some(Mistake::new(value, format!("the closing {quote} is missing"), hint));
             };
             let behind = behind.trim();
+            let second = behind.trim_start_matches([';', ',']).trim();
+            if second.contains('=') {
+                let hint = format!("write it into the next line: {second}");
+                return Some(Mistake::new(behind, format!("`{behind}` is behind the value"), hint));
+            }
             if let Some(comment) = comment(behind) {
                 return Some(comment);
             }
@@ -173,7 +202,12 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
             assignment(section, &format!("{policy}{name}."), pairs.next()?)
         }
         Some(_) => {
-            let message = format!("`{before_comment}` is neither a number nor text in quotation marks");
+            let message = match known {
+                Some((_, Key { kind: kind @ Type::Bool, .. })) => {
+                    format!("expected {kind}, not {before_comment}")
+                }
+                _ => format!("`{before_comment}` is neither a number nor text in quotation marks"),
+            };
             let hint = mended(value).unwrap_or_else(example);
             Some(Mistake { is_bare: true, ..Mistake::new(before_comment, message, hint) })
         }

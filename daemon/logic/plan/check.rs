@@ -423,18 +423,26 @@ fn without_device(items: &mut [Item], facts: &Facts) {
 /// Size in bytes below which a number without a unit may be meant in GiB. An import is checked with more memory than any machine has.
 const SMALL: u64 = 64 << 20;
 
+/// A limit of compressed data in bytes that is hardly meant.
+const SMALL_LIMIT: u64 = 4 << 20;
 const WRITE_A_UNIT: &str = "numbers without a unit are MiB; write a unit: \"512MiB\", \"4GiB\"";
 
-/// A warning about a small size without a unit.
-pub(super) fn doubtful(size: &SizeExpr, facts: &Facts) -> Option<Problem> {
-    let number: u64 = size.text.parse().ok().filter(|number| *number > 0)?;
-    let bytes = number.checked_mul(1 << 20)?;
-    if bytes >= SMALL || bytes / 1024 >= facts.memory.total_kib / 100 {
+/// A warning about a small size without a unit; `bytes` is what it is here.
+pub(super) fn doubtful(size: &SizeExpr, bytes: u64, facts: &Facts) -> Option<Problem> {
+    let letters: Vec<char> = size.text.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let has_unit = letters.windows(2).any(|pair| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic());
+    if has_unit || bytes == 0 || bytes >= SMALL || bytes / 1024 >= facts.memory.total_kib / 100 {
         return None;
     }
-    let message =
-        format!("{number} without a unit means {}, less than 1 % of this machine's RAM", human(bytes));
-    let hint = format!("write a unit: \"{number}GiB\", or \"{number}MiB\" if that is meant");
+    let number = &size.text;
+    let (message, hint) = match number.parse::<u64>() {
+        Ok(_) => (
+            format!("{number} without a unit means {}", human(bytes)),
+            format!("write a unit: \"{number}GiB\", or \"{number}MiB\" if that is meant"),
+        ),
+        Err(_) => (format!("`{number}` is {}", human(bytes)), WRITE_A_UNIT.to_owned()),
+    };
+    let message = format!("{message}, less than 1 % of this machine's RAM");
     Some(problem(Severity::Warning, &size.origin, message, Some(hint)))
 }
 
@@ -457,7 +465,7 @@ pub(super) fn ineffective(
     }
     let limit = request.memory_limit;
     if let Some(SizeExpr { origin, .. }) = settings.resident_limit.as_ref().filter(|_| limit > 0) {
-        if limit < MINIMUM_SIZE {
+        if limit < SMALL_LIMIT {
             let message = format!("writes fail as soon as the compressed data takes {}", human(limit));
             warn(origin, message, WRITE_A_UNIT);
         } else if limit > request.disk_size {
@@ -468,13 +476,6 @@ pub(super) fn ineffective(
             );
             warn(origin, message, "write a lower one, or leave zram-resident-limit out");
         }
-    }
-    if matches!(request.purpose, Purpose::Swap { .. }) {
-        let (size, max) = match &settings.size {
-            SizeRule::Expression { size, max } => (Some(size), max),
-            SizeRule::Fraction { max, .. } => (None, max),
-        };
-        problems.extend(size.into_iter().chain(max).filter_map(|size| doubtful(size, facts)));
     }
     problems
 }

@@ -49,7 +49,15 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
         origins.insert(target, device.mount_origin().clone());
         let zswap_goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
         let item = device_item(device, facts, zswap_goes_off, &mut problems);
+        problems.extend(device.host_memory_limit.as_ref().and_then(|limit| doubt(limit, facts)));
         if let (Decision::Planned, Some(Request::Device(request))) = (item.decision, &item.request) {
+            if matches!(request.purpose, Purpose::Swap { .. }) {
+                let (size, max) = match &device.size {
+                    SizeRule::Expression { size, max } => (Some(size), max),
+                    SizeRule::Fraction { max, .. } => (None, max),
+                };
+                problems.extend(size.into_iter().chain(max).filter_map(|size| doubt(size, facts)));
+            }
             problems.extend(check::ineffective(device, request, facts, recompresses));
         }
         items.push(item);
@@ -229,6 +237,10 @@ fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
     })
 }
 
+fn doubt(size: &SizeExpr, facts: &Facts) -> Option<Problem> {
+    check::doubtful(size, bytes(size, facts).ok()?, facts)
+}
+
 fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
     size_in_bytes(evaluate(size, facts)?).map_err(|error| {
         Refusal::new(
@@ -356,7 +368,7 @@ fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Proble
     match request {
         Ok(request) => {
             item.request = Some(Request::RamDisk(request.clone()));
-            problems.extend(check::doubtful(&disk.size, facts));
+            problems.extend(doubt(&disk.size, facts));
             for refusal in check::ramdisk(disk, &request, facts) {
                 refuse(&mut item, refusal, problems);
             }
