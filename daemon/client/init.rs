@@ -27,12 +27,12 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let root = import::open(&directory)?;
     let host = LinuxHost::new(&directory);
-    let configured = files::load(&directory, files::sources(&directory, None));
+    let sources = files::sources(&directory, None);
+    let configured = files::load(&directory, sources.clone());
     let mut machine = init::look(&host, &configured.settings);
     machine.rotates = machine.root().and_then(|mount| host.rotates(mount));
     let imported = take_over(&mut machine, &host, &root)?;
-    let present = present(&host, &directory, &configured.files);
-    match present {
+    match present(&host, &directory, &configured.files) {
         Some(why) if words.dry_run => out::note(&format!("warning: {why}")),
         Some(why) => return Err(Error::failed(why)),
         None if words.dry_run => {}
@@ -45,7 +45,7 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let proposal = machine.propose(profile, imported.as_ref().map(|(peer, imported)| (*peer, imported)));
     let file = directory.join(import::DESTINATION);
     // Keys that the proposal does not have are those that packages ship.
-    let mut sources = files::sources(&directory, None).0;
+    let mut sources = sources.0;
     sources.retain(|(path, _)| path.starts_with(directory.join("usr")));
     sources.push((file.clone(), proposal.toml.clone()));
     let loaded = files::load(&directory, (sources, Vec::new()));

@@ -41,10 +41,10 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
                 settings.devices.extend(built.filter(|_| !reader.failed));
             }
         }
-        // A mistake in `[defaults]` is found with each device.
-        let new =
-            reader.problems.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>();
-        problems.extend(new);
+        // Each device would repeat those of `[defaults]`.
+        let is_new =
+            |problem: &Problem| kind == SectionKind::Defaults || !problem.origin.key.starts_with("defaults.");
+        problems.extend(reader.problems.into_iter().filter(is_new));
     }
     ramdisk::number_devices(disks, merged, &mut settings, &mut problems);
     settings.devices.sort_by_key(|device| device.number);

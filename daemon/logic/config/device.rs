@@ -14,9 +14,6 @@ use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::request::{Choice, Purpose};
 use crate::text::nearest;
 
-/// The algorithms of zram in Linux up to 7.3 (`drivers/block/zram/backend_*.c`). Others are left to the kernel.
-const KERNEL_ALGORITHMS: [&str; 7] = ["lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
-
 /// Fraction of RAM if only `max-zram-size` is set.
 const DEFAULT_FRACTION: f64 = 0.5;
 
@@ -129,9 +126,7 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
                 reader.fail(problem.hint("write a denser algorithm, such as \"zstd\", or leave it out"));
             }
             Ok(algorithm) => {
-                let others = KERNEL_ALGORITHMS.iter().chain(key.kind.words());
-                let meant = nearest(&algorithm.name, others.copied());
-                if let Some(meant) = meant.filter(|meant| *meant != algorithm.name) {
+                if let Some(meant) = nearest(&algorithm.name, key.kind.words().iter().copied()) {
                     let problem =
                         Problem::warning(origin, format!("Linux has no algorithm `{}`", algorithm.name));
                     reader.problems.push(problem.hint(format!("did you mean \"{meant}\"?")));

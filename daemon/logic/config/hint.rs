@@ -103,8 +103,8 @@ fn algorithms(kind: SectionKind, key: &Key, text: &str) -> Option<String> {
     Some(quoted(&primary) + &more.unwrap_or_default())
 }
 
-/// What was probably meant by a key that the section does not have.
-pub(super) fn meant_key(name: &str, kind: SectionKind) -> String {
+/// What was probably meant by a key that the section does not have. Keys in `table` (with its dot) are written without it.
+pub(super) fn meant_key(name: &str, table: &str, kind: SectionKind) -> String {
     let (policy, last) = name.rsplit_once('.').map_or(("", name), |(policy, last)| (policy, last));
     if let Some(meant) = nearest(name, POLICIES.into_iter()).filter(|_| kind == SectionKind::Maintenance) {
         return format!("did you mean `{meant}`?");
@@ -118,8 +118,8 @@ pub(super) fn meant_key(name: &str, kind: SectionKind) -> String {
     };
     let (similar, mut names) = near(kind);
     let foreign = || foreign_spelling(last).find(|meant| kind.key(meant).is_some());
-    let of_policy =
-        |found: &str| if policy.is_empty() { found.to_owned() } else { format!("{policy}.{found}") };
+    let before = name[..name.len() - last.len()].trim_start_matches(table);
+    let of_policy = |found: &str| format!("{before}{found}");
     if let Some(meant) = foreign().or(similar) {
         return format!("did you mean `{}`?", of_policy(meant));
     }

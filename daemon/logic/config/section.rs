@@ -253,14 +253,12 @@ fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
         let name = written.unwrap_or_else(|| key.clone());
         let inner =
             name.rsplit_once('.').filter(|_| !key.contains('.')).map(|(_, inner)| inner.replace('_', "-"));
+        let short = written_name(assignment);
+        let table = short.as_deref().and_then(|short| name.strip_suffix(short)).unwrap_or_default();
         let hint = match inner.as_deref().and_then(|inner| kind.key(inner)) {
             Some(known) => format!("write {}", known.name),
-            None => meant_key(inner.as_deref().unwrap_or(&name), kind),
+            None => meant_key(inner.as_deref().unwrap_or(&name), table, kind),
         };
-        // In a table, keys are written without its name.
-        let table = written_name(assignment).and_then(|short| Some(name.strip_suffix(&short)?.to_owned()));
-        let table = table.unwrap_or_default();
-        let hint = hint.replace(&format!("`{table}"), "`");
         let name = &name[table.len()..];
         Problem::warning(assignment.key_origin.clone(), format!("unknown key `{name}`")).hint(hint)
     };
