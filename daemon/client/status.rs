@@ -45,18 +45,19 @@ pub fn run(cli: &Cli, names: &[String], json: Json) -> Result<ExitStatus, Error>
         ExitStatus::Inactive
     };
     for word in unknown {
-        if is_configured(word, &loaded.settings) {
-            let device = word.strip_prefix("/dev/").unwrap_or(word);
-            let off = |found: &&Override| found.object == device && found.switches_off();
-            out::error(&match loaded.merged.overrides.iter().find(off) {
-                Some(found) => format!("{device} is switched off until the next boot; {}", found.remedy()),
-                None => format!("{word} is configured, but not set up (see `zramdctl plan`)"),
-            });
-            if status == ExitStatus::Success {
-                status = ExitStatus::Inactive;
-            }
-        } else {
+        let device = word.strip_prefix("/dev/").unwrap_or(word);
+        let off = |found: &&Override| found.object == device && found.switches_off();
+        let off = loaded.merged.overrides.iter().find(off);
+        if off.is_none() && !is_configured(word, &loaded.settings) {
             status = select::report(&[word]);
+            continue;
+        }
+        out::error(&match off {
+            Some(found) => format!("{device} is switched off until the next boot; {}", found.remedy()),
+            None => format!("{word} is configured, but not set up (see `zramdctl plan`)"),
+        });
+        if status == ExitStatus::Success {
+            status = ExitStatus::Inactive;
         }
     }
     Ok(status)
