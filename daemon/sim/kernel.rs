@@ -36,6 +36,10 @@ pub struct KernelConfig {
     pub writes_huge_idle: bool,
     /// Time to recompress one page.
     pub recompress_time: Duration,
+    /// Time to write one page back.
+    pub write_time: Duration,
+    /// Time that a write-back needs to look at all pages.
+    pub scan_time: Duration,
     /// Whether `reset` keeps the selected algorithm (before 6.12).
     pub reset_keeps_algorithm: bool,
     /// Whether devices have a sequence number (since 5.15).
@@ -57,6 +61,8 @@ impl KernelConfig {
             passes: Passes::Walk,
             writes_huge_idle: true,
             recompress_time: Duration::ZERO,
+            write_time: Duration::ZERO,
+            scan_time: Duration::ZERO,
             reset_keeps_algorithm: false,
             diskseq: true,
             streams: false,
@@ -96,7 +102,9 @@ impl KernelConfig {
             | Attribute::Writeback
             | Attribute::WritebackLimit
             | Attribute::WritebackLimitEnable => self.writeback,
-            Attribute::CompressedWriteback => self.writeback && self.passes == Passes::Buckets,
+            Attribute::CompressedWriteback | Attribute::WritebackBatchSize => {
+                self.writeback && self.passes == Passes::Buckets
+            }
             Attribute::WritebackCompressed => false,
             _ => true,
         }
@@ -211,6 +219,7 @@ impl Device {
             Attribute::Stat => "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n".to_owned(),
             Attribute::BackingDev => format!("{}\n", self.backing.as_deref().unwrap_or("none")),
             Attribute::CompressedWriteback => format!("{}\n", u8::from(self.compressed)),
+            Attribute::WritebackBatchSize => "32\n".to_owned(),
             Attribute::WritebackLimit => format!("{}\n", self.slots.limit),
             Attribute::WritebackLimitEnable => format!("{}\n", u8::from(self.slots.limited)),
             _ => return Err(Errno::ACCES),

@@ -347,11 +347,15 @@ impl Host for SimHost {
             }
             let (kernel, ram) = (state.kernel.clone(), state.ram_kib * 1024);
             let device = state.device_mut(number)?;
-            let tried = device.slots.tried;
-            device.store(attribute, value, &kernel, ram)?;
-            let tried = device.slots.tried.saturating_sub(tried);
-            state.clock += kernel.recompress_time.saturating_mul(u32::try_from(tried).unwrap_or(u32::MAX));
-            Ok(())
+            let (tried, written) = (device.slots.tried, device.slots.written);
+            let done = device.store(attribute, value, &kernel, ram);
+            let times =
+                |time: Duration, pages: u64| time.saturating_mul(u32::try_from(pages).unwrap_or(u32::MAX));
+            let took = times(kernel.recompress_time, device.slots.tried.saturating_sub(tried))
+                + times(kernel.write_time, device.slots.written.saturating_sub(written))
+                + times(kernel.scan_time, u64::from(attribute == Attribute::Writeback));
+            state.clock += took;
+            done
         })
     }
 

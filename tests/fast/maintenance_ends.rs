@@ -147,3 +147,27 @@ fn kernels_that_only_add_marks_write_the_oldest_pages_first_as_well() {
         assert!((1000..3000).contains(&younger), "{younger}: what is left of the limit");
     }
 }
+
+/// A page takes 2 ms, as on a flash card, and each look at the device 30 ms.
+#[test]
+fn while_memory_is_short_a_disk_that_writes_page_after_page_is_kept_busy() {
+    let time = |kernel: KernelConfig, cause| {
+        let (write_time, scan_time) = (Duration::from_millis(2), Duration::from_millis(30));
+        let (machine, loaded) = short_of_memory(KernelConfig { write_time, scan_time, ..kernel });
+        store(&machine, true, 0..8000);
+        pass_time(&machine, 26 * HOUR);
+        let begun = machine.look().clock;
+        let (_, ended) = maintain(&machine, &loaded, &Order::all(cause));
+        let took = (machine.look().clock - begun).as_secs_f64();
+        assert_eq!((ended, written(&machine)), (Ok(()), 20 * MIB), "{cause}");
+        took / (20 * MIB / PAGE) as f64 / write_time.as_secs_f64()
+    };
+    let short = Cause::Pressure(Level::Severe);
+    let busy = time(KernelConfig::full(), short);
+    assert!(busy < 1.5, "{busy}");
+    // Otherwise half of the time is left to others, and to readers of statistics. So it is where many pages are written at once.
+    for (kernel, cause) in [(KernelConfig::full(), Cause::Timer), (KernelConfig::newest(), short)] {
+        let gentle = time(kernel, cause);
+        assert!(gentle > 2.0, "{cause}: {gentle}");
+    }
+}

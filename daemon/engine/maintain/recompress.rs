@@ -98,7 +98,7 @@ impl<H: Upkeep> Run<'_, H> {
     fn pass(&mut self, device: &Device, pass: &Pass) -> Result<(Done, u64), Stopped> {
         let number = device.number;
         let pages = if pass.pages == Pages::Idle { device.stored_pages } else { device.huge_pages };
-        let mut chunks = Chunks::begin(pages);
+        let mut chunks = Chunks::begin(pages, self.cause);
         // A pass clears the mark of a page whether or not it shrinks. A huge page that did not shrink with its last
         // algorithm is not tried again (before Linux 6.15, only if the device has a single one); one above the
         // threshold is.

@@ -52,6 +52,8 @@ pub enum Attribute {
     Stat,
     /// Write pages back to the backing device.
     Writeback,
+    /// Number of pages that write-back writes at the same time. From Linux 6.19: before, each waits for the one before.
+    WritebackBatchSize,
     /// Write-back budget left, in 4 KiB units.
     WritebackLimit,
     /// Whether the write-back budget is enforced.
@@ -60,7 +62,7 @@ pub enum Attribute {
 
 impl Attribute {
     /// All attributes that zramd uses.
-    pub const ALL: [Attribute; 24] = [
+    pub const ALL: [Attribute; 25] = [
         Attribute::AlgorithmParams,
         Attribute::BackingDev,
         Attribute::BdStat,
@@ -83,6 +85,7 @@ impl Attribute {
         Attribute::Reset,
         Attribute::Stat,
         Attribute::Writeback,
+        Attribute::WritebackBatchSize,
         Attribute::WritebackLimit,
         Attribute::WritebackLimitEnable,
     ];
@@ -112,6 +115,7 @@ impl Attribute {
             Attribute::Reset => "reset",
             Attribute::Stat => "stat",
             Attribute::Writeback => "writeback",
+            Attribute::WritebackBatchSize => "writeback_batch_size",
             Attribute::WritebackLimit => "writeback_limit",
             Attribute::WritebackLimitEnable => "writeback_limit_enable",
         }

@@ -3,11 +3,14 @@
 
 use std::time::Duration;
 
+use super::Cause;
 use crate::duration::micros;
 
 /// Target time for the pages of one write. With one CPU, readers of statistics wait for several writes: with 8 ms, 7 of
 /// 100 readings took more than 20 ms (tests/lab/scenarios/maintenance-statistics); with 2 ms, 1 of 167.
 const AIM: Duration = Duration::from_millis(2);
+/// The same while memory is short: with short chunks, the scans would take half of the time.
+const AIM_WHILE_SHORT: Duration = Duration::from_millis(100);
 /// Minimum number of pages, except for a probe.
 const LEAST: u32 = 16;
 /// Maximum number of pages: 256 MiB.
@@ -23,7 +26,7 @@ const TRY: Duration = Duration::from_micros(1);
 ///
 /// For each write, the kernel first scans the whole device: Linux 6.12 skips the pages that it has processed, Linux 7
 /// makes a list of the others. A chunk of one page, the probe, measures the time of that scan. If it is longer than
-/// [`AIM`], a chunk is made to take as long as the scan, so that scans take at most half of the pass.
+/// the target time, a chunk is made to take as long as the scan, so that scans take at most half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunks {
     /// Pages of the next chunk.
@@ -36,19 +39,21 @@ pub struct Chunks {
     until_probe: u32,
     /// Pages of the chunk after a probe, if the next one is a probe.
     after_probe: Option<u32>,
+    aim: Duration,
     least: u32,
     again: bool,
 }
 
 impl Chunks {
     /// The first chunk of a pass over this number of pages.
-    pub fn begin(pages: u64) -> Chunks {
+    pub fn begin(pages: u64, cause: Cause) -> Chunks {
         Chunks {
             pages: 1,
             left: pages.max(1),
             look: Duration::ZERO,
             until_probe: PROBED,
             after_probe: Some(LEAST),
+            aim: if cause.is_short() { AIM_WHILE_SHORT } else { AIM },
             least: LEAST,
             again: false,
         }
@@ -90,7 +95,7 @@ impl Chunks {
         } else {
             self.least
         };
-        let ideal = u64::from(self.pages).saturating_mul(micros(AIM.max(look))) / micros(took).max(1);
+        let ideal = u64::from(self.pages).saturating_mul(micros(self.aim.max(look))) / micros(took).max(1);
         (u32::try_from(ideal).unwrap_or(u32::MAX).min(twice).min(MOST).max(least), least)
     }
 }
@@ -142,11 +147,26 @@ mod tests {
     fn chunks_take_a_few_milliseconds() {
         for page in [5_000, 50_000, 500_000] {
             let pass = Pass { page, slots: 1 << 20, candidates: 50_000, ..Pass::default() }
-                .run(Chunks::begin(50_000));
+                .run(Chunks::begin(50_000, Cause::Timer));
             assert_eq!(pass.candidates, 0, "{pass:?}");
             assert!(pass.longest <= Duration::from_millis(8), "{pass:?}");
             assert!(pass.chunks < 50_000 * page / 1_600_000 + 60, "{pass:?}");
         }
+    }
+
+    /// A page takes 2 ms, and a scan 30 ms.
+    #[test]
+    fn while_memory_is_short_scans_take_less_of_the_time() {
+        let kernel =
+            Pass { page: 2_000_000, slots: 1_500_000, slot: 20, candidates: 5_000, ..Pass::default() };
+        let took = |cause| {
+            let pass = kernel.run(Chunks::begin(5_000, cause));
+            assert!(pass.longest <= Duration::from_millis(300), "{pass:?}");
+            pass.took
+        };
+        let ideal = Duration::from_nanos(kernel.page * kernel.candidates);
+        assert!(took(Cause::Filling) < ideal * 3 / 2, "{:?}", took(Cause::Filling));
+        assert!(took(Cause::Timer) > ideal * 3 / 2, "{:?}", took(Cause::Timer));
     }
 
     /// 8 GiB in use on a device of 64 GiB. With minimal chunks, the scans would take minutes or hours.
@@ -156,7 +176,7 @@ mod tests {
             let pages = 2 << 20;
             let kernel =
                 Pass { slot, candidate, page: 10_000, slots: 16 << 20, candidates: pages, ..Pass::default() };
-            let pass = kernel.run(Chunks::begin(pages));
+            let pass = kernel.run(Chunks::begin(pages, Cause::Timer));
             let compressing = Duration::from_nanos(10_000 * pages);
             let once = Duration::from_nanos(slot * kernel.slots + candidate * pages);
             assert_eq!(pass.candidates, 0, "{pass:?}");
@@ -170,7 +190,7 @@ mod tests {
     fn a_pass_ends_soon_when_no_such_page_is_left() {
         for (candidates, most) in [(0, 22), (3, 24), (1000, 40)] {
             let kernel = Pass { slot: 20, page: 10_000, slots: 4 << 20, candidates, ..Pass::default() };
-            let pass = kernel.run(Chunks::begin(4 << 20));
+            let pass = kernel.run(Chunks::begin(4 << 20, Cause::Timer));
             assert_eq!(pass.candidates, 0, "{pass:?}");
             assert!(pass.chunks <= most, "{pass:?}");
         }
@@ -181,14 +201,14 @@ mod tests {
     fn pages_that_are_tried_again_keep_no_others_from_their_turn() {
         let kernel =
             Pass { page: 10_000, slots: 1 << 17, candidates: 9000, hopeless: 3000, ..Pass::default() };
-        let pass = kernel.run(Chunks::begin(9000).trying_again());
+        let pass = kernel.run(Chunks::begin(9000, Cause::Timer).trying_again());
         assert!(pass.candidates < 3000 + 4000, "{pass:?}");
         assert!(pass.longest <= US * 10 * MOST_AGAIN, "{pass:?}");
     }
 
     #[test]
     fn pages_that_gain_nothing_have_their_turn_once() {
-        let mut chunks = Chunks::begin(5000);
+        let mut chunks = Chunks::begin(5000, Cause::Timer);
         let mut turns = chunks.pages;
         while let Some(next) = chunks.next(US * 10 * chunks.pages, 0) {
             (chunks, turns) = (next, turns + next.pages);
@@ -199,7 +219,7 @@ mod tests {
     /// Another program on the same CPU, or a disk that had to spin up.
     #[test]
     fn what_disturbs_a_probe_leads_to_no_large_chunk() {
-        let mut chunks = Chunks::begin(1 << 20).next(Duration::from_secs(5), 1).unwrap();
+        let mut chunks = Chunks::begin(1 << 20, Cause::Timer).next(Duration::from_secs(5), 1).unwrap();
         for _ in 0..200 {
             assert!(chunks.pages < 1000, "{chunks:?}");
             chunks = chunks.next(US * 10 * chunks.pages, u64::from(chunks.pages)).unwrap();
