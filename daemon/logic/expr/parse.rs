@@ -51,6 +51,10 @@ pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
     Err(parser.unexpected())
 }
 
+fn is_variable(word: &str) -> bool {
+    VARIABLES.iter().any(|(name, _)| *name == word)
+}
+
 fn with_hint(error: ExprError, hint: impl Into<String>) -> ExprError {
     ExprError { hint: Some(hint.into()), ..error }
 }
@@ -205,7 +209,7 @@ impl<'a> ExprParser<'a> {
                 self.error(start..behind + word.len(), format!("a blank separates `{word}` from its number"));
             return Err(replaced(error, format!("{number}{word}")));
         }
-        if is_bare && meant_unit(word).is_some() {
+        if is_bare && (meant_unit(word).is_some() || is_variable(word)) {
             return Err(self.unknown_unit(start, number, word));
         }
         self.at = behind;
@@ -214,6 +218,10 @@ impl<'a> ExprParser<'a> {
 
     fn unknown_unit(&self, start: usize, number: &str, unit: &str) -> ExprError {
         let error = self.error(start..self.at, format!("`{unit}` is no unit of memory"));
+        let name = unit.strip_prefix('x').unwrap_or(unit);
+        if is_variable(name) {
+            return replaced(error, format!("{number} * {name}"));
+        }
         match meant_unit(unit) {
             Some(meant) => {
                 let hint = format!("did you mean {number}{meant}? units are B, KiB, MiB, GiB, TiB");
