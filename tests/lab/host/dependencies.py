@@ -7,8 +7,7 @@ from pathlib import Path
 
 from . import LabError
 from .archive import native
-from .kernel import STOCK
-from .machines import PROCESSORS, Machine
+from .machines import PROCESSORS, STOCK, Machine
 
 # package: a command in it, or a file
 _PACKAGES = {
@@ -35,7 +34,7 @@ _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 def packages() -> list[str]:
     """All packages that any kernel needs."""
-    return sorted(_needed([STOCK]))
+    return sorted(_needed([*STOCK]))
 
 
 def check(variants: list[str]) -> None:
@@ -47,7 +46,7 @@ def check(variants: list[str]) -> None:
 
 def check_machines(machines: list[Machine]) -> None:
     """Raises one error that names all that is missing for these emulated machines."""
-    needed = dict(_needed([STOCK]))
+    needed = dict(_needed([*STOCK]))
     for processor, architecture in {(machine.processor, machine.architecture) for machine in machines}:
         needed[processor.emulator_package] = processor.emulator
         if architecture != native():
@@ -68,7 +67,7 @@ def _runs_here(architecture: str) -> bool:
 
 
 def _needed(variants: list[str]) -> dict[str, str]:
-    return _PACKAGES | (_PACKAGES_FOR_STOCK if STOCK in variants else {}) | (_PACKAGES_UNLESS_ROOT if os.geteuid() else {})
+    return _PACKAGES | (_PACKAGES_FOR_STOCK if STOCK.keys() & set(variants) else {}) | (_PACKAGES_UNLESS_ROOT if os.geteuid() else {})
 
 
 def _present(probe: str) -> bool:

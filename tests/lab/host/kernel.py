@@ -1,4 +1,4 @@
-"""Kernels: user-mode Linux, from Debian's own kernel source, and the stock kernel."""
+"""Kernels: user-mode Linux, from Debian's own kernel source, and stock kernels."""
 
 import os
 import re
@@ -6,9 +6,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import LAB, LabError, cache, command, machines, stock
+from . import LAB, LabError, cache, command, stock
 from .archive import Archive
-from .machines import Machine, Processor
+from .machines import STOCK, Machine, Processor
 
 REVISION = "1"  # part of the cache key: raise it when this file builds differently
 
@@ -39,14 +39,13 @@ SOURCES = (
     Source("trixie", "linux-source-6.12", ("debian", "plain"), ("killed-fork.patch", "wide-registers.patch")),
     Source("sid", "linux-source", ("newest",)),
 )
-STOCK = "stock"
-VARIANTS = [variant for source in SOURCES for variant in source.variants] + [STOCK]
+VARIANTS = [variant for source in SOURCES for variant in source.variants] + [*STOCK]
 
 
 def kernel(variant: str) -> Kernel:
     """The kernel of this variant, from the cache or newly built."""
-    if variant == STOCK:
-        return stock_kernel(machines.STOCK)
+    if variant in STOCK:
+        return stock_kernel(STOCK[variant])
     source = next(source for source in SOURCES if variant in source.variants)
     archive = Archive(source.suite)
     package, version = _resolve(archive, source.package)

@@ -51,8 +51,11 @@ class Machine:
         return PROCESSORS[self.architecture]
 
 
-# The lab's machine for --kernel stock.
-STOCK = Machine("stock", "trixie", "amd64", "linux-image-amd64")
+# The lab's machines for --kernel.
+STOCK = {
+    "stock": Machine("stock", "trixie", "amd64", "linux-image-amd64"),
+    "backports": Machine("backports", "trixie", "amd64", "linux-image-amd64", "trixie-backports"),
+}
 MACHINES = (
     Machine("debian-13", "trixie", "amd64", "linux-image-amd64"),
     Machine("debian-12", "bookworm", "amd64", "linux-image-amd64"),
