@@ -146,6 +146,12 @@ fn take_over(
         };
         let mut imported = logic::import::import(peer, &ordered.files, &Values::default());
         imported.warnings.splice(..0, ordered.warnings);
+        let name = peer.name();
+        if let Some(section) = imported.rejected.first() {
+            return Err(Error::failed(format!(
+                "zramd does not take [{section}] of {name} as it is: `zramdctl import {name}` says why; correct it first"
+            )));
+        }
         let loaded = config::load(&[(PathBuf::new(), imported.toml.clone())], "");
         let is_wanted =
             |item: &Item| matches!(item.target, Target::Device(_)) && item.decision != Decision::Skipped;
@@ -153,7 +159,6 @@ fn take_over(
             return Ok(Some((peer, imported)));
         }
         if !logic::import::programs(peer, &ordered.files).is_empty() {
-            let name = peer.name();
             return Err(Error::failed(format!(
                 "{name} runs programs to find its sizes: `zramdctl import {name} --run-programs --write` takes its configuration over"
             )));

@@ -215,7 +215,7 @@ impl Machine {
             let header = format!("\n[{name}]\n");
             let device = devices.iter().find(|device| format!("zram{}", device.number) == *name);
             if !toml.contains(&header) {
-                toml.push_str(&format!("\n# Another package has this one.{header}enabled = false\n"));
+                toml.push_str(&format!("\n# Shipped by a package, and not part of the imported configuration.{header}enabled = false\n"));
                 continue;
             }
             let mut keys = "yield = false\n".to_owned();

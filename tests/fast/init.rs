@@ -157,6 +157,15 @@ fn a_program_is_taken_over_where_the_administrator_configured_it() {
     // A drop-in in /etc is no decision of the distribution.
     write(root, "etc/systemd/zram-generator.conf.d/10.conf", "[zram0]\nzram-size = ram / 7\n");
     assert_eq!(size(), "zram-size = \"ram / 7\"");
+    write(
+        root,
+        "etc/systemd/zram-generator.conf.d/10.conf",
+        "[zram0]\noptions = pri=5,discard=all,nodiscard\n",
+    );
+    assert_eq!(size(), "zram-size = \"min(ram / 2, 4096)\"");
+    write(root, "etc/systemd/zram-generator.conf.d/10.conf", "[zram0]\nmount-point = /a\noptions = uid=5\n");
+    let refused = init(root, &["-n"], "");
+    assert_eq!((refused.status.code(), texts(&refused).0), (Some(1), String::new()), "not left alone");
     write(root, "etc/systemd/zram-generator.conf.d/10.conf", "set!x = cat /a\n[zram0]\nzram-size = x * 2\n");
     let refused = init(root, &["-n"], "");
     assert_eq!((refused.status.code(), texts(&refused).0), (Some(1), String::new()), "it runs programs");
@@ -165,7 +174,7 @@ fn a_program_is_taken_over_where_the_administrator_configured_it() {
     write(root, "usr/lib/systemd/system/pop-default-settings-zram.service", "[Service]\n");
     assert_eq!(size(), measured);
     write(root, "etc/default/pop-zram", "MAX_SIZE=4096\n");
-    assert_ne!(size(), measured);
+    assert_eq!(size(), "zram-size = \"min(ram, 4096)\"");
 }
 
 #[test]

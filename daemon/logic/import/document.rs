@@ -106,10 +106,12 @@ impl Draft {
             text.push_str(&comment(line));
             text.push('\n');
         }
+        let mut rejected = Vec::new();
         for section in &mut self.sections {
             // Together with the sections above it, which it may refer to.
             if let Some(why) = problem(&format!("{text}\n{}", section.text())) {
                 section.silent = true;
+                rejected.push(section.name.clone());
                 let text = format!(
                     "zramd does not take [{}] like this, so it became a comment: {why}",
                     section.name
@@ -143,6 +145,7 @@ impl Draft {
         Imported {
             toml: text,
             is_empty: self.sections.is_empty(),
+            rejected,
             table: self.table,
             warnings: self.warnings,
         }

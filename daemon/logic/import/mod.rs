@@ -66,6 +66,8 @@ pub struct Imported {
     pub toml: String,
     /// Whether it has no section.
     pub is_empty: bool,
+    /// Names of the sections that became comments, because zramd does not take them.
+    pub rejected: Vec<String>,
     /// One row per setting.
     pub table: Vec<Row>,
     /// What the administrator should check.

@@ -41,6 +41,16 @@ pub fn import(device: &Device, given: &Given, draft: &mut Draft) {
     draft.sections.push(section);
 }
 
+/// An option of swapon, or why it is left out.
+fn swap_option(option: &str) -> Result<&str, &'static str> {
+    match option.split('=').next().unwrap_or_default() {
+        "pri" => Err("zram-generator gives its own priority, which counts"),
+        "nodiscard" => Err("swapon does not know it"),
+        "discard" if !["discard=once", "discard=pages"].contains(&option) => Ok("discard"),
+        _ => Ok(option),
+    }
+}
+
 struct Translator<'a> {
     device: &'a Device,
     given: &'a Given,
@@ -368,6 +378,10 @@ impl<'a> Translator<'a> {
                 let mut options = Vec::new();
                 for option in with_commas.iter().flat_map(|option| option.split(',')) {
                     match tmpfs::mount_option(option) {
+                        _ if role == Role::Swap => match swap_option(option) {
+                            Ok(option) => options.push(option),
+                            Err(why) => self.leave_out(setting, &format!("{option} is left out: {why}")),
+                        },
                         Meaning::Key(key, value) if role == Role::Mounted => {
                             self.set(setting, key, &value, "");
                         }
