@@ -38,7 +38,7 @@ pub struct KernelConfig {
     pub recompress_time: Duration,
     /// Time to write one page back.
     pub write_time: Duration,
-    /// Time that a write-back needs to look at all pages.
+    /// Time that a write-back takes to scan the device.
     pub scan_time: Duration,
     /// Whether `reset` keeps the selected algorithm (before 6.12).
     pub reset_keeps_algorithm: bool,

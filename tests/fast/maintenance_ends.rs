@@ -140,15 +140,17 @@ fn kernels_that_only_add_marks_write_the_oldest_pages_first_as_well() {
         pass_time(&machine, 2 * HOUR);
         store(&machine, false, 3000..6000);
         pass_time(&machine, Duration::from_secs(90));
-        maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Severe))).1.unwrap();
+        let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Severe)));
+        ended.unwrap();
         let is_written = |number: u64| machine.look().devices[&0].slots.all[&(16 + number)].written;
         assert!((0..3000).all(is_written), "without waiting for hours");
         let younger = (3000..6000).filter(|number| is_written(*number)).count();
         assert!((1000..3000).contains(&younger), "{younger}: what is left of the limit");
+        assert!(done(&report).contains(&("recompress", "idle")), "the others: {report:?}");
     }
 }
 
-/// A page takes 2 ms, as on a flash card, and each look at the device 30 ms.
+/// A page takes 2 ms, as on a flash card, and each scan of the device 30 ms.
 #[test]
 fn while_memory_is_short_a_disk_that_writes_page_after_page_is_kept_busy() {
     let time = |kernel: KernelConfig, cause| {
@@ -165,9 +167,9 @@ fn while_memory_is_short_a_disk_that_writes_page_after_page_is_kept_busy() {
     let short = Cause::Pressure(Level::Severe);
     let busy = time(KernelConfig::full(), short);
     assert!(busy < 1.5, "{busy}");
-    // Otherwise half of the time is left to others, and to readers of statistics. So it is where many pages are written at once.
+    // Otherwise half of the time is left to others. So it is where many pages are written at once.
     for (kernel, cause) in [(KernelConfig::full(), Cause::Timer), (KernelConfig::newest(), short)] {
-        let gentle = time(kernel, cause);
-        assert!(gentle > 2.0, "{cause}: {gentle}");
+        let shared = time(kernel, cause);
+        assert!(shared > 2.0, "{cause}: {shared}");
     }
 }

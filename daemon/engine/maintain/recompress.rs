@@ -1,7 +1,7 @@
 //! Recompression in chunks that are short enough for statistics to be read in between.
 
-use super::{Attribute, Decision, Device, Done, Errno, Pages, Run, Stopped, Upkeep, refused};
-use logic::maintain::age::{Range, idle_age};
+use super::{Attribute, Decision, Device, Done, Errno, Marking, Pages, Run, Stopped, Upkeep, refused};
+use logic::maintain::age::{Range, ages, idle_age};
 use logic::maintain::chunk::Chunks;
 use logic::maintain::marks::shared_age;
 use logic::maintain::recompress::{Pass, Seen, Settings, decide};
@@ -49,7 +49,11 @@ impl<H: Upkeep> Run<'_, H> {
             }
             None => {
                 let marking = self.marking(device)?;
-                let other = other.map(|range| idle_age(range, self.machine.utilisation, self.cause.level()));
+                // That of write-back, whose marks these are.
+                let other = other.and_then(|range| match marking {
+                    Marking::Untracked => Some(idle_age(range, self.machine.utilisation, self.cause.level())),
+                    _ => ages(range, self.machine.utilisation, self.cause).pop(),
+                });
                 let (age, why) = shared_age(marking, run.age, other);
                 if let Some(why) = why {
                     reason = format!("{reason}; {why}");

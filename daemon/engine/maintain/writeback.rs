@@ -237,8 +237,8 @@ impl<H: Upkeep> Run<'_, H> {
         // A pause lets readers of statistics proceed and, unless it was asked for, leaves half of the disk's time to others: while
         // memory is short, programs read their files again. Where the kernel writes one page after another, their requests
         // wait for one page at most.
-        let is_gentle = !self.host.has_attribute(number, Attribute::WritebackBatchSize);
-        let is_brief = self.cause == Cause::Request || self.cause.is_short() && is_gentle;
+        let writes_singly = !self.host.has_attribute(number, Attribute::WritebackBatchSize);
+        let pauses_briefly = self.cause == Cause::Request || self.cause.is_short() && writes_singly;
         let mut next = Some(Chunks::begin(bytes / device.page_size.max(1), self.cause));
         while let Some(chunks) = next {
             self.watch.check()?;
@@ -288,7 +288,7 @@ impl<H: Upkeep> Run<'_, H> {
             next = chunks.next(took, u64::MAX);
             let share = so_far as f64 / bytes.max(1) as f64;
             self.watch.progress(share.min(1.0), &format!("{}: write back {}", device.name, pages.word()));
-            self.host.sleep(if is_brief { (took / 2).min(super::PAUSE) } else { took });
+            self.host.sleep(if pauses_briefly { (took / 2).min(super::PAUSE) } else { took });
         }
         let written = self.written(number)?.saturating_sub(begin);
         let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
