@@ -167,6 +167,13 @@ fn a_number_without_a_unit_that_is_hardly_anything_is_doubtful() {
         assert_eq!(doubtful(&format!("[zram0]\n{text}")), [""; 0], "{text}");
     }
     assert_eq!(doubtful("[zram0]\nzram-size = \"min(ram / 2, 4)\""), ["zram0.zram-size"]);
+    for share in ["0.1%", "ram / 2000"] {
+        assert_eq!(doubtful(&format!("[zram0]\nzram-size = \"{share}\"")), [""; 0], "{share}");
+    }
+    assert_eq!(
+        doubtful("[defaults]\nhost-memory-limit = 16\n[zram0]\n[zram1]"),
+        ["defaults.host-memory-limit"]
+    );
     assert_eq!(doubtful("[zram0]\nhost-memory-limit = 16"), ["zram0.host-memory-limit"]);
     assert_eq!(doubtful("[zram0]\nzram-resident-limit = 2"), ["zram0.zram-resident-limit"]);
     assert_eq!(doubtful("[zram0]\nzram-fraction = 3\nmax-zram-size = 8"), ["zram0.max-zram-size"]);

@@ -267,6 +267,8 @@ fn f04_drop_ins_override_per_key_in_the_order_they_are_given() {
 #[test]
 fn f05_f06_p30_to_p32_the_kernel_command_line_decides() {
     assert!(load_with("a systemd.zram=0", &["[zram0]"]).settings.devices.is_empty());
+    // Mistakes are reported all the same.
+    assert_eq!(load_with("systemd.zram=0", &["[zram0]\nno-such-key = 1"]).problems.len(), 1);
     let forced = planned(8_013_220, &load_with("a\nsystemd.zram\nb", &[]));
     assert_eq!(size(&forced, 0), Some(4_102_553_600));
     let both = planned(8_013_220, &load_with("systemd.zram=1", &["[zram1]"]));

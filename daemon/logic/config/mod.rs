@@ -73,18 +73,18 @@ pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
     let paths = files.iter().map(|(path, _)| path.clone()).collect();
     let asked_for = enabled_by_cmdline(cmdline);
     let (mut merged, mut problems) = merge::merge(files, (asked_for == Some(true)).then_some("zram0"));
-    if asked_for == Some(false) {
-        let settings = Settings::default();
-        return Loaded { files: paths, settings, problems, merged, disabled_by_cmdline: true };
-    }
     if asked_for == Some(true) && !merged.broken.contains("zram0") {
         let origin = Origin { file: "/proc/cmdline".into(), key: "zram0".to_owned(), ..Origin::default() };
         merged.sections.entry("zram0".to_owned()).or_insert_with(|| Section { origin, ..Section::default() });
     }
-    let (settings, found) = assemble::assemble(&merged);
+    let (mut settings, found) = assemble::assemble(&merged);
     problems.extend(found);
     problems.sort_by(|a, b| (&a.origin.file, a.origin.line).cmp(&(&b.origin.file, b.origin.line)));
-    Loaded { files: paths, settings, problems, merged, disabled_by_cmdline: false }
+    let disabled_by_cmdline = asked_for == Some(false);
+    if disabled_by_cmdline {
+        settings = Settings::default();
+    }
+    Loaded { files: paths, settings, problems, merged, disabled_by_cmdline }
 }
 
 /// As [`load`], for the files found and the problems of finding them.

@@ -166,7 +166,7 @@ pub enum SizeRule {
     Fraction {
         /// Fraction of RAM, 0.5 by default.
         fraction: f64,
-        /// Position of the value, or of the section.
+        /// Position of the value, or of the maximum.
         origin: Origin,
         /// Maximum.
         max: Option<SizeExpr>,

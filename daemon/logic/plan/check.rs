@@ -112,12 +112,12 @@ fn size_origin(settings: &DeviceSettings) -> &Origin {
 
 fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
     let origin = size_origin(settings);
-    let share = matches!(settings.size, SizeRule::Fraction { .. })
-        .then(|| "zram-fraction is a share of the RAM: 0.5 is half of it".to_owned());
+    let share = "zram-fraction is a share of the RAM: 0.5 is half of it";
     if request.disk_size < MINIMUM_SIZE {
         let reason =
             format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
-        let hint = share.unwrap_or_else(|| WRITE_A_UNIT.to_owned());
+        let by_fraction = matches!(settings.size, SizeRule::Fraction { max: None, .. });
+        let hint = if by_fraction { share } else { WRITE_A_UNIT };
         return Some(Refusal::new(ErrorKind::Config, origin, reason).hint(hint));
     }
     let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
@@ -128,9 +128,9 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
             human(table),
             largest.min(storable(facts)?) >> 20
         );
-        return Some(
-            Refusal::new(ErrorKind::Unsafe, origin, reason).hint(share.unwrap_or_else(|| usual_size(1))),
-        );
+        let by_fraction = matches!(settings.size, SizeRule::Fraction { .. });
+        let hint = if by_fraction { share.to_owned() } else { usual_size(1) };
+        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
     }
     None
 }
@@ -427,11 +427,18 @@ const SMALL: u64 = 64 << 20;
 const SMALL_LIMIT: u64 = 4 << 20;
 const WRITE_A_UNIT: &str = "numbers without a unit are MiB; write a unit: \"512MiB\", \"4GiB\"";
 
+/// Whether the value is one of the numbers in the text, in MiB, and thus not a product or a share.
+fn is_plain_number(text: &str, bytes: u64) -> bool {
+    let numbers = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    bytes > 0
+        && numbers
+            .filter_map(|word| word.parse::<u64>().ok())
+            .any(|mib| mib.checked_mul(1 << 20) == Some(bytes))
+}
+
 /// A warning about a small size without a unit; `bytes` is what it is here.
 pub(super) fn doubtful(size: &SizeExpr, bytes: u64, facts: &Facts) -> Option<Problem> {
-    let letters: Vec<char> = size.text.chars().filter(|letter| !letter.is_whitespace()).collect();
-    let has_unit = letters.windows(2).any(|pair| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic());
-    if has_unit || bytes == 0 || bytes >= SMALL || bytes / 1024 >= facts.memory.total_kib / 100 {
+    if !is_plain_number(&size.text, bytes) || bytes >= SMALL || bytes / 1024 >= facts.memory.total_kib / 100 {
         return None;
     }
     let number = &size.text;
@@ -464,10 +471,15 @@ pub(super) fn ineffective(
         warn(&settings.recompression_origin, message.to_owned(), hint);
     }
     let limit = request.memory_limit;
-    if let Some(SizeExpr { origin, .. }) = settings.resident_limit.as_ref().filter(|_| limit > 0) {
+    if let Some(SizeExpr { origin, text, .. }) = settings.resident_limit.as_ref().filter(|_| limit > 0) {
         if limit < SMALL_LIMIT {
             let message = format!("writes fail as soon as the compressed data takes {}", human(limit));
-            warn(origin, message, WRITE_A_UNIT);
+            let hint = if is_plain_number(text, limit) {
+                WRITE_A_UNIT
+            } else {
+                "write a higher one, or leave zram-resident-limit out"
+            };
+            warn(origin, message, hint);
         } else if limit > request.disk_size {
             let message = format!(
                 "the limit of {} has no effect: the device can take in {}",

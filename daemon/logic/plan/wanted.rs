@@ -75,7 +75,14 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
         super::vm::refuse_damaged(&mut settings, vm, facts, &mut problems);
         items.append(&mut settings);
     }
-    (items, problems)
+    // What stands in [defaults] is found for each device.
+    let mut unique = Vec::new();
+    for problem in problems {
+        if !unique.contains(&problem) {
+            unique.push(problem);
+        }
+    }
+    (items, unique)
 }
 
 /// Bytes of memory that sessions keep, at most half of it; 0 without compressed swap.
@@ -95,9 +102,9 @@ pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &
         Err(refusal) => Err((refusal.reason, None)),
     };
     if facts.lacks_memory_controller && bytes.is_ok() {
-        let message =
-            "sessions keep no memory: this kernel has no memory controller for control groups (version 2)";
-        let hint = "boot without cgroup_disable=memory, or leave protect-sessions out".to_owned();
+        let message = "protect-sessions has no effect: the memory controller of control groups (version 2) is not there";
+        let hint =
+            "boot with systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory, or leave it out".to_owned();
         problems.push(problem(Severity::Warning, &size.origin, message.to_owned(), Some(hint)));
     }
     bytes.map_or_else(
