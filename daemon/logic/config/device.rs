@@ -84,7 +84,8 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
             size_rank < fraction_rank
         }
         (None, None) if reader.get(&keys::MAX_ZRAM_SIZE).is_some() => {
-            return Some(SizeRule::Fraction { fraction: DEFAULT_FRACTION, origin: reader.origin(), max });
+            let origin = reader.origin_of(&keys::MAX_ZRAM_SIZE);
+            return Some(SizeRule::Fraction { fraction: DEFAULT_FRACTION, origin, max });
         }
         (_, fraction) => fraction.is_some(),
     };
@@ -224,21 +225,23 @@ fn checked_fs_type(
 fn swap_options(reader: &mut SectionReader<'_>) -> String {
     let text = reader.options(&keys::OPTIONS);
     for option in text.split(',') {
-        let hint = match option.split('=').next().unwrap_or_default() {
-            "pri" => "write swap-priority instead",
-            "discard" | "nodiscard" if !["discard", "discard=once", "discard=pages"].contains(&option) => {
-                "write discard, discard=once or discard=pages, or options = \"\" for none"
+        let (message, hint) = match option.split('=').next().unwrap_or_default() {
+            "pri" => {
+                (format!("`{option}`: the priority is not one of the options"), "write swap-priority instead")
             }
+            "discard" | "nodiscard" if !["discard", "discard=once", "discard=pages"].contains(&option) => (
+                format!("swapon does not know `{option}`"),
+                "write discard, discard=once or discard=pages, or options = \"\" for none",
+            ),
             _ => continue,
         };
-        let origin = reader.origin_of(&keys::OPTIONS);
-        reader.fail(Problem::error(origin, format!("`{option}` is not an option here")).hint(hint));
+        reader.fail(Problem::error(reader.origin_of(&keys::OPTIONS), message).hint(hint));
     }
     text
 }
 
 /// File systems whose root directory keeps owner and mode, which are no options for that reason.
-const OWN_ROOT: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"];
+const OWN_ROOT: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "btrfs"];
 const OF_ROOT: &[&str] = &["mode", "uid", "gid"];
 /// Options of a tmpfs for which there are keys.
 const OF_TMPFS: &[&str] = &["mode", "uid", "gid", "size", "nr_blocks", "nr_inodes", "huge"];
@@ -269,7 +272,12 @@ pub(super) fn mount_settings(
                 Meaning::Key(key, value) => format!("write {key} = {value} instead"),
                 _ => "leave it out".to_owned(),
             };
-            reader.fail(Problem::error(origin, format!("`{option}` is not an option here")).hint(hint));
+            let message = if fs_type == "tmpfs" {
+                format!("`{option}` is not taken from the options")
+            } else {
+                format!("`{option}` is no mount option of {fs_type}")
+            };
+            reader.fail(Problem::error(origin, message).hint(hint));
         }
     }
     MountSettings {

@@ -48,7 +48,7 @@ fn is_accepted(key: &Key, value: &Value) -> bool {
     };
     let is_good = match key.kind {
         Type::Options => !text.split(',').any(|option| with_commas(option).is_some()),
-        Type::Path => wrong_path(text).is_none(),
+        Type::Path => wrong_path(key, text).is_none(),
         Type::Command => text.starts_with('/'),
         _ => key.name != keys::FS_TYPE.name || wrong_fs_type(text).is_none(),
     };
@@ -284,12 +284,16 @@ pub(super) fn meant_section(name: &str) -> String {
         .split_once([' ', '.', '-', '_'])
         .filter(|(kind, disk)| ["ramdisk", "tmpfs"].contains(kind) && !disk.trim().is_empty())
     {
-        return format!("write [ramdisk.{}]", disk.trim());
+        let is_name =
+            |name: &&str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+        let name = Some(disk.trim()).filter(is_name).unwrap_or("NAME");
+        return format!("write [ramdisk.{name}]");
     }
     let names = SectionKind::ALL.map(|kind| kind.header().trim_matches(['[', ']']).trim_end_matches(".NAME"));
     let begun = |name: &str| lower.len() > 2 && name.starts_with(lower);
     match nearest(lower, names.into_iter()).or_else(|| names.into_iter().find(|name| begun(name))) {
         Some("ramdisk") => "write [ramdisk.NAME]".to_owned(),
+        Some("zramN") => "write [zram0]".to_owned(),
         Some(meant) => format!("write [{meant}]"),
         None => format!("sections are {}", SectionKind::ALL.map(SectionKind::header).join(", ")),
     }
@@ -305,16 +309,17 @@ pub(super) fn normalised(path: &str) -> String {
 }
 
 /// Why a text is not a path, and what to write.
-pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
+pub(super) fn wrong_path(key: &Key, text: &str) -> Option<(String, String)> {
     if ["swap", "none"].contains(&text) {
         // As in fstab.
         let hint = "leave this key out".to_owned();
         return Some((format!("`{text}` is not an absolute path"), hint));
     }
     if !text.starts_with('/') {
-        let slash = device_path(text).unwrap_or_else(|| format!("/{text}"));
+        let device = if key.name.ends_with("device") { device_path(text) } else { None };
+        let slash = device.unwrap_or_else(|| format!("/{text}"));
         let is_meant =
-            text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && wrong_path(&slash).is_none();
+            text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && wrong_path(key, &slash).is_none();
         let hint = if is_meant {
             format!("write {}", quoted(&slash))
         } else {
@@ -334,7 +339,9 @@ pub(super) fn wrong_path(text: &str) -> Option<(String, String)> {
 /// The path of a device that is written as in fstab, or by its name.
 fn device_path(text: &str) -> Option<String> {
     if let Some((tag, value)) = text.split_once('=') {
-        let is_tag = ["UUID", "LABEL", "PARTUUID", "PARTLABEL"].contains(&tag);
+        // udev writes blanks and the like in another form there.
+        let is_plain = value.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.\"".contains(letter));
+        let is_tag = is_plain && ["UUID", "LABEL", "PARTUUID", "PARTLABEL"].contains(&tag);
         return is_tag
             .then(|| format!("/dev/disk/by-{}/{}", tag.to_ascii_lowercase(), value.trim_matches('"')));
     }

@@ -187,7 +187,7 @@ impl<'a> SectionReader<'a> {
     /// An absolute path, normalised (no `.`, double or trailing slash); `..` is refused.
     pub fn path(&mut self, key: &Key) -> Option<(String, Origin)> {
         let (text, origin) = self.text(key)?;
-        if let Some((message, hint)) = wrong_path(&text) {
+        if let Some((message, hint)) = wrong_path(key, &text) {
             self.fail(Problem::error(origin, message).hint(hint));
             return None;
         }

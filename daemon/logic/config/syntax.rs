@@ -66,7 +66,7 @@ pub(super) fn mistake<'a>(section: &str, line: &'a str, above: &str) -> Option<M
 
 /// A line of another syntax.
 fn other_form(line: &str) -> Option<Mistake<'_>> {
-    if let Some(at) = line.find('\u{a0}') {
+    if let Some(at) = line.split(['#', '"', '\'']).next().and_then(|part| part.find('\u{a0}')) {
         let part = &line[at..at + '\u{a0}'.len_utf8()];
         return Some(Mistake::new(part, "there is a no-break space in the line", "write an ordinary blank"));
     }
@@ -183,16 +183,20 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
             };
             let behind = behind.trim();
             let second = behind.trim_start_matches([';', ',']).trim();
-            if second.contains('=') {
+            if !second.is_empty() && !second.starts_with('#') && DeTable::parse(second).is_ok() {
                 let hint = format!("write it into the next line: {second}");
-                return Some(Mistake::new(behind, format!("`{behind}` is behind the value"), hint));
+                return Some(Mistake::new(
+                    behind,
+                    format!("`{behind}` after the value is not expected"),
+                    hint,
+                ));
             }
             if let Some(comment) = comment(behind) {
                 return Some(comment);
             }
             let hint = mended(before_comment).or_else(|| mended(inner))?;
             (!behind.is_empty())
-                .then(|| Mistake::new(behind, format!("`{behind}` is behind the value"), hint))
+                .then(|| Mistake::new(behind, format!("`{behind}` after the value is not expected"), hint))
         }
         Some('"' | '\'') => None,
         Some('[') if !before_comment.ends_with(']') => None,
@@ -208,7 +212,11 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
                 }
                 _ => format!("`{before_comment}` is neither a number nor text in quotation marks"),
             };
-            let hint = mended(value).unwrap_or_else(example);
+            let hint = mended(value).unwrap_or_else(|| match known {
+                // An example would be advice.
+                Some((_, Key { kind: Type::Bool, .. })) => "there is no other value".to_owned(),
+                _ => example(),
+            });
             Some(Mistake { is_bare: true, ..Mistake::new(before_comment, message, hint) })
         }
     }
