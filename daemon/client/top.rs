@@ -245,7 +245,7 @@ impl Screen {
             let range = visible(first, self.room, lines.len());
             let hidden = place(&range, lines.len());
             frame.render_widget(Paragraph::new(lines[range].join("\n")), area);
-            frame.render_widget(Line::raw(format!("q ends this help{hidden}")), foot);
+            frame.render_widget(Line::raw(format!("any other key closes this{hidden}")), foot);
             return;
         }
         frame.render_widget(Paragraph::new(head.join("\n")), head_area);
@@ -445,9 +445,13 @@ mod tests {
         for key in [KeyCode::Char('h'), KeyCode::Char('?'), KeyCode::F(1)] {
             assert_eq!(press(&mut screen, key), Next::Draw);
             let text = drawn(&mut screen, 40, 24);
-            for expected in
-                ["quit", "reverse the order", "HUGE", "share that does not compress", "q ends this help"]
-            {
+            for expected in [
+                "quit",
+                "reverse the order",
+                "HUGE",
+                "share that does not compress",
+                "any other key closes this",
+            ] {
                 assert!(text.contains(expected), "{expected} is missing in\n{text}");
             }
             assert_eq!(press(&mut screen, KeyCode::Char('q')), Next::Draw, "closes the help only");

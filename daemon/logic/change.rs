@@ -256,7 +256,7 @@ fn differences(present: &DeviceRequest, wanted: &DeviceRequest) -> Vec<String> {
     };
     let list = |request: &DeviceRequest| {
         let names: Vec<String> = request.algorithms.iter().map(ToString::to_string).collect();
-        names.join(" or ")
+        if names.is_empty() { "the kernel's".to_owned() } else { names.join(" or ") }
     };
     let limit = |bytes: u64| if bytes == 0 { "none".to_owned() } else { human(bytes) };
     let secondary = |request: &DeviceRequest| {

@@ -30,7 +30,7 @@ pub struct Facts {
     pub mounts: Vec<MountLine>,
     /// The kernel settings that exist.
     pub tunables: BTreeMap<Tunable, String>,
-    /// Whether control groups (v2) cannot keep memory here; false if that is not asked.
+    /// Whether control groups (v2) cannot keep memory here; false without protect-sessions.
     pub lacks_memory_controller: bool,
     /// The suggestions of a valid verdict of the benchmark, if `[vm]` may need them.
     pub advice: Option<Advice>,

@@ -159,7 +159,7 @@ fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Findi
             Code::WritesFailed,
             format!("{} writes to {name} failed for lack of memory", stats.io.failed_writes),
             match stats.memory.mem_limit {
-                0 => "end programs, or write pages back to a disk (writeback in [maintenance])".to_owned(),
+                0 => "end programs, or write pages back to a disk (writeback-file, with writeback in [maintenance])".to_owned(),
                 limit => format!("raise or remove zram-resident-limit (now {})", human(limit)),
             },
         );

@@ -60,7 +60,7 @@ fn use_of_verdict() -> Vec<String> {
     let loaded = read::config(None);
     if !loaded.settings.devices.is_empty() && !loaded.settings.uses_verdict() {
         return vec![
-            "no device is configured to use the verdict (compression-algorithm = \"auto\")".to_owned(),
+            "no device uses the verdict; write compression-algorithm = \"auto\" to use it".to_owned(),
         ];
     }
     let survey = read::survey(None, &loaded, false);
