@@ -26,8 +26,7 @@ def installed_tree() -> Path:
 
 
 def packages(architecture: str) -> Path:
-    """A directory with the packages of what is committed, from the cache or newly built: `zramd.deb`, and `earlier.deb`, the same with
-    a lower version."""
+    """A directory with the package of what is committed, `zramd.deb`, from the cache or newly built."""
     # Others change nothing in it.
     commit = command.run("ask for the commit", "git", "-C", REPOSITORY, "log", "-1", "--format=%H", "--", "Cargo.toml", "Cargo.lock", "daemon",
                          "units", "config", "packaging", ":!packaging/docs").strip()
@@ -51,7 +50,6 @@ def packages(architecture: str) -> Path:
             command.run("build the package", REPOSITORY / "packaging/build-deb", "--architecture", architecture, made, env=os.environ | settings)
         shutil.move(next(made.glob(f"zramd_*_{architecture}.deb")), into / "zramd.deb")
         shutil.rmtree(made)
-        lower_version(into / "zramd.deb", into / "earlier.deb")
 
     return cache.directory("built", [commit, architecture], build)
 
