@@ -22,7 +22,7 @@ use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
 use logic::maintain::filling::Filling;
 use logic::maintain::incompressible::reclaimed;
-use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, back_off, totals};
+use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, back_off, noted, totals};
 use logic::sample::Snapshot;
 
 /// Delay of the first poll after a wake-up.
@@ -40,15 +40,15 @@ pub fn follow(core: &Arc<Core>, policy: Option<Policy>) {
     if let Some((_, task)) = watch.take() {
         task.abort();
     }
-    // Also clears the level of a daemon that was killed.
-    note(core, Level::None, "");
+    // Also the level of a daemon that was killed.
+    clear(core, "it is looked at anew");
     *watch = policy.map(|policy| {
         let core = Arc::clone(core);
         let task = tokio::spawn(async move {
             if let Err(error) = sleep_and_look(&core, policy).await {
                 let hint = hint(&error);
                 log::warn!("cannot follow memory pressure in {FILE}: {error}; {hint}");
-                note(&core, Level::None, "");
+                clear(&core, "it is no longer followed");
             }
         });
         (policy, task)
@@ -81,7 +81,7 @@ async fn sleep_and_look(core: &Arc<Core>, policy: Policy) -> std::io::Result<()>
 /// Polls every [`LOOK`], or more often while swap fills, until memory is no longer short.
 async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Result<()> {
     let mut gauge = Gauge::default();
-    let (mut quiet, mut last_run, mut due, mut interval) = (0, None, Duration::ZERO, FIRST);
+    let (mut quiet, mut due, mut interval) = (0, Duration::ZERO, FIRST);
     loop {
         // Before the gauge: a swap can be full while no level is known yet.
         let sample = core.resample().await;
@@ -95,22 +95,24 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
         if now >= due {
             // The kernel does not update averages more often.
             due = now + std::mem::replace(&mut interval, LOOK);
-            let text = std::io::read_to_string(File::open(FILE)?)?;
-            let totals = totals(&text).unwrap_or_default();
-            if let Some(change) = gauge.look(policy.thresholds, now, totals) {
+            let text = File::open(FILE).and_then(std::io::read_to_string).unwrap_or_default();
+            let totals = totals(&text);
+            if let Some(change) = totals.and_then(|totals| gauge.look(policy.thresholds, now, totals)) {
                 let reason = format!("{}; {}", change.reason, arrived.sentence(&sample));
                 journal::pressure(change.to.word(), change.from.word(), &reason);
                 note(core, change.to, &reason);
                 announce(core, change.to, &reason).await;
             }
-            quiet = if gauge.level == Level::None { quiet + 1 } else { 0 };
+            // What cannot be read for a while says nothing any more.
+            quiet = if gauge.level == Level::None || totals.is_none() { quiet + 1 } else { 0 };
             if quiet == QUIET {
+                clear(core, "it cannot be read any more");
                 seen.alarms.calm(&sample);
-                seen.arrivals.has_warned = false;
+                seen.arrivals.calm();
                 return Ok(());
             }
         }
-        let is_due = last_run.is_none_or(|(level, then)| {
+        let is_due = seen.last_run.is_none_or(|(level, then)| {
             level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
         });
         // If only a control group is at its limit, stored pages take nothing from it.
@@ -119,7 +121,9 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
             let reclaimed = reclaimed(&vmstat, sample.page_size_bytes);
             reclaimed > std::mem::replace(&mut seen.reclaimed, reclaimed)
         };
-        let cause = if gauge.level > Level::None && is_due && is_of_machine {
+        let cause = if !is_of_machine {
+            None
+        } else if gauge.level > Level::None && is_due {
             Some(Cause::Pressure(gauge.level))
         } else if policy.writes_back && seen.filling.is_due(&sample, now) {
             Some(Cause::Filling)
@@ -133,7 +137,7 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
         {
             seen.filling.begins(&sample, now);
             if let Cause::Pressure(level) = cause {
-                last_run = Some((level, now));
+                seen.last_run = Some((level, now));
             }
         }
         tokio::time::sleep(next_look(&sample).min(due.saturating_sub(now))).await;
@@ -146,6 +150,8 @@ struct Seen {
     alarms: Alarms,
     arrivals: Arrivals,
     filling: Filling,
+    /// Level and time, of a clock that is never set, of the last run.
+    last_run: Option<(Level, Duration)>,
     /// Bytes that the kernel has reclaimed since boot because the machine was short of memory.
     reclaimed: u64,
 }
@@ -161,6 +167,11 @@ struct Arrivals {
 }
 
 impl Arrivals {
+    /// The shortage is over: the next one is judged by what arrives then.
+    fn calm(&mut self) {
+        *self = Arrivals { before: self.before, ..Arrivals::default() };
+    }
+
     /// What arrived last that was enough to judge by. Warns once per shortage if most of it does not compress.
     fn look(&mut self, sample: &Snapshot) -> Totals {
         let (now, totals) = (sample.timestamp_monotonic_usec, Totals::of(sample));
@@ -180,6 +191,18 @@ impl Arrivals {
 }
 
 /// Writes the level and its reason to their file, and publishes them.
+/// Ends a level that was noted.
+fn clear(core: &Arc<Core>, reason: &'static str) {
+    let level = noted(&LinuxHost::new("/").text(MachineFile::PressureLevel).unwrap_or_default()).0;
+    if level == Level::None {
+        return;
+    }
+    journal::pressure(Level::None.word(), level.word(), reason);
+    note(core, Level::None, "");
+    let core = Arc::clone(core);
+    tokio::spawn(async move { announce(&core, Level::None, reason).await });
+}
+
 fn note(core: &Core, level: Level, reason: &str) {
     let text = (level != Level::None).then(|| format!("{}\n{reason}", level.word()));
     if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text.as_deref()) {
