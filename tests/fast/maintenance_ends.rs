@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::upkeep::*;
 use engine::maintain::{self, Only, Order, Watch};
 use engine::work::Stopped;
-use host::{Errno, MachineFile};
+use host::{Errno, Host, MachineFile};
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;
 use logic::maintain::report::Report;
@@ -72,8 +72,10 @@ fn a_run_leaves_the_rest_to_the_next_one_after_a_while() {
     let slow = |seconds| move |machine: &SimMachine| pass_time(machine, Duration::from_secs(seconds));
     for (cause, each, seconds) in [(Cause::Pressure(Level::Critical), 25, 60), (Cause::Timer, 500, 1200)] {
         let begun = 26 * HOUR;
-        let (machine, _, ended) = run(cause, slow(each));
+        let (machine, report, ended) = run(cause, slow(each));
         assert!(matches!(ended, Err(Stopped::Postponed(_))), "{cause}: {ended:?}");
+        let compacts = done(&report).contains(&("compact", ""));
+        assert_eq!(compacts, cause.is_short(), "what was freed is given back at once: {report:?}");
         let took = machine.look().clock.saturating_sub(begun);
         let longest = Duration::from_secs(seconds);
         assert!(took >= longest && took <= longest + Duration::from_secs(each), "{cause}: {took:?}");
@@ -172,4 +174,39 @@ fn while_memory_is_short_a_disk_that_writes_page_after_page_is_kept_busy() {
         let shared = time(kernel, cause);
         assert!(shared > 2.0, "{cause}: {shared}");
     }
+}
+
+#[test]
+fn the_device_that_had_to_wait_is_the_first_of_the_next_run() {
+    let other = SWAP.replace("zram0", "zram1");
+    let loaded = load(&format!("{SWAP}{other}[maintenance]\nrecompress = true"));
+    let machine = machine(KernelConfig::full(), &loaded);
+    machine.change().available_kib = 1 << 20;
+    for number in 0..3000 {
+        for device in 0..2 {
+            machine.process().write_pages(device, (16 + number) * PAGE, &page(false, number)).unwrap();
+        }
+    }
+    pass_time(&machine, 26 * HOUR);
+    let mut concerned = || {
+        let mut slow = Between(|| pass_time(&machine, Duration::from_secs(25)));
+        let order = Order::all(Cause::Pressure(Level::Critical));
+        let (report, _) = maintain::run(&mut machine.process(), &loaded, &order, &mut slow);
+        let recompressed = report.actions.into_iter().filter(|action| action.action == "recompress");
+        recompressed.map(|action| action.device).next().unwrap()
+    };
+    assert_eq!([concerned(), concerned()], ["zram0", "zram1"]);
+}
+
+/// All pages are marked, and those that were not used until the marks are as old as the shortest age are written.
+#[test]
+fn under_pressure_a_kernel_without_access_times_is_not_waited_for_either() {
+    let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
+    store(&machine, false, 0..3000);
+    let run = |cause| maintain(&machine, &loaded, &Order::all(cause)).1.unwrap();
+    run(Cause::Pressure(Level::Critical));
+    machine.process().read_pages(0, 16 * PAGE, 4096).unwrap();
+    pass_time(&machine, Duration::from_secs(20));
+    run(Cause::Pressure(Level::Critical));
+    assert_eq!(written(&machine), 2999 * PAGE, "all but the page that was read");
 }

@@ -214,7 +214,9 @@ impl<H: Upkeep> Run<'_, H> {
                 return Err(Stopped::Postponed(format!("not now: {why}")));
             }
         }
-        let devices = observe::devices(self.host, &mut self.state, &order.devices)?;
+        let mut devices = observe::devices(self.host, &mut self.state, &order.devices)?;
+        // A run may end before the last one.
+        devices.sort_by_key(|device| device.state.written_back.max(device.state.recompressed));
         if devices.is_empty() && order.devices.is_empty() {
             self.skip("", MAINTENANCE, "zramd has set up no device".to_owned());
         }
@@ -256,24 +258,25 @@ impl<H: Upkeep> Run<'_, H> {
                 let mut ended = Ok(());
                 // The kernel decompresses pages to write them back: recompressing them before would be wasted.
                 if let Some(settings) = &write_back {
-                    let done = self.counted(WRITE_BACK, |run| run.write_back(device, settings, None));
-                    go_on(&mut ended, done)?;
+                    ended = self.counted(WRITE_BACK, |run| run.write_back(device, settings, None));
                 }
                 if let Some(settings) = &recompress
                     && self.cause != Cause::Filling
+                    && matches!(ended, Ok(()) | Err(Stopped::Failed(_)))
                 {
                     let other = write_back.filter(|_| matches!(device.backing, Ok(Some(_))));
                     let other = other.map(|other| other.age);
                     let done = self.counted(RECOMPRESS, |run| run.recompress(device, settings, None, other));
-                    go_on(&mut ended, done)?;
+                    ended = ended.and(done);
                 }
-                if self.cause.is_short() {
+                // Also after a run that ends early.
+                if self.cause.is_short() && !matches!(ended, Err(Stopped::Cancelled(_))) {
                     let reason = match self.cause {
                         Cause::Pressure(level) => format!("{} pressure", level.word()),
                         _ => "pages were written back".to_owned(),
                     };
                     let done = self.counted(COMPACT, |run| run.compact(device, &reason));
-                    go_on(&mut ended, done)?;
+                    ended = ended.and(done);
                 }
                 ended
             }

@@ -13,7 +13,6 @@ use logic::device::stat::{BdStat, MmStat};
 use logic::facts::Facts;
 use logic::maintain::budget::Clocks;
 use logic::maintain::gate::{self, Conditions};
-use logic::maintain::pressure::{Last, Level};
 use logic::maintain::{Moment, age};
 use logic::proc::parse_pressure;
 use logic::record::{Progress, Record, Target};
@@ -65,9 +64,9 @@ impl Machine {
         }
     }
 
-    /// The last run of a policy, `then` being the waking time at which it began.
-    pub(super) fn last(&self, then: Option<Duration>, level: Level) -> Option<Last> {
-        then.map(|then| Last { ago: self.now.awake.saturating_sub(then), level })
+    /// Waking time since then.
+    pub(super) fn since(&self, then: Option<Duration>) -> Option<Duration> {
+        then.map(|then| self.now.awake.saturating_sub(then))
     }
 }
 

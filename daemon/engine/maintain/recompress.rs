@@ -1,7 +1,7 @@
 //! Recompression in chunks that are short enough for statistics to be read in between.
 
-use super::{Attribute, Decision, Device, Done, Errno, Marking, Pages, Run, Stopped, Upkeep, refused};
-use logic::maintain::age::{Range, ages, idle_age};
+use super::{Attribute, Decision, Device, Done, Errno, Pages, Run, Stopped, Upkeep, refused};
+use logic::maintain::age::{Range, ages};
 use logic::maintain::chunk::Chunks;
 use logic::maintain::marks::shared_age;
 use logic::maintain::recompress::{Pass, Seen, Settings, decide};
@@ -28,7 +28,7 @@ impl<H: Upkeep> Run<'_, H> {
             huge_pages: device.huge_pages,
             hopeless_huge_pages: hopeless,
             utilisation: self.machine.utilisation,
-            last: self.machine.last(device.state.recompressed, device.state.recompressed_level),
+            last: self.machine.since(device.state.recompressed),
         };
         let (mut run, reason) = match decide(settings, &seen, self.cause) {
             Decision::Do(run, reason) => (run, reason),
@@ -50,10 +50,7 @@ impl<H: Upkeep> Run<'_, H> {
             None => {
                 let marking = self.marking(device)?;
                 // That of write-back, whose marks these are.
-                let other = other.and_then(|range| match marking {
-                    Marking::Untracked => Some(idle_age(range, self.machine.utilisation, self.cause.level())),
-                    _ => ages(range, self.machine.utilisation, self.cause).pop(),
-                });
+                let other = other.and_then(|range| ages(range, self.machine.utilisation, self.cause).pop());
                 let (age, why) = shared_age(marking, run.age, other);
                 if let Some(why) = why {
                     reason = format!("{reason}; {why}");
@@ -65,7 +62,6 @@ impl<H: Upkeep> Run<'_, H> {
             }
         }
         device.state.recompressed = Some(self.machine.now.awake);
-        device.state.recompressed_level = self.cause.level();
         let mut saved = 0;
         for pass in run.passes.into_iter().filter(|pass| marked || pass.pages == Pages::Huge) {
             if self.makes_way().is_some() {

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use host::HostError;
 use host::upkeep::{StateFile, Upkeep};
 use logic::maintain::marks::{Marking, Marks};
-use logic::maintain::pressure::Level;
 use logic::maintain::report::Total;
 use logic::maintain::suspend::History;
 
@@ -61,12 +60,8 @@ pub struct DeviceState {
     pub marks: Marks,
     /// Waking time of the last recompression.
     pub recompressed: Option<Duration>,
-    /// Memory pressure at that time.
-    pub recompressed_level: Level,
     /// Waking time of the last write-back.
     pub written_back: Option<Duration>,
-    /// Memory pressure at that time.
-    pub written_back_level: Level,
     /// Waking time at which writing back failed, if it was the last time.
     pub write_back_failed: Option<Duration>,
     /// Number of incompressible pages when recompressing them last gained nothing.
@@ -110,9 +105,6 @@ mod tests {
         let state: State = serde_json::from_str(text).unwrap();
         let device = state.devices[&0];
         assert_eq!(device.marks.idle_since, Some(Duration::from_secs(7)));
-        assert_eq!(
-            (device.recompressed, device.recompressed_level),
-            (Some(Duration::from_secs(9)), Level::None)
-        );
+        assert_eq!(device.recompressed, Some(Duration::from_secs(9)));
     }
 }

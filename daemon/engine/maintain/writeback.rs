@@ -45,10 +45,10 @@ impl<H: Upkeep> Run<'_, H> {
             stored_pages: device.stored_pages,
             utilisation: self.machine.utilisation,
             excess: self.excess(device)?,
-            last: self.machine.last(device.state.written_back, device.state.written_back_level),
+            last: self.machine.since(device.state.written_back),
             failed: device.state.write_back_failed.map(|then| self.machine.now.awake.saturating_sub(then)),
         };
-        let mut run = match decide(settings, &seen, self.cause) {
+        let run = match decide(settings, &seen, self.cause) {
             Ok(run) => run,
             Err(reason) => {
                 let why = unknown.filter(|_| backing.is_some() && seen.left < LEAST);
@@ -59,12 +59,14 @@ impl<H: Upkeep> Run<'_, H> {
         };
         let ages = match pages {
             Some(_) => Vec::new(),
-            None if self.marking(device)? != Marking::Untracked => {
-                // Those of the shortest age are written anyway; a younger one may just have been read from the disk.
-                run.huge = settings.huge;
-                ages(settings.age, self.machine.utilisation, run.cause)
+            None => {
+                let mut ages = ages(settings.age, self.machine.utilisation, run.cause);
+                // The marks stand for one age only.
+                if self.marking(device)? == Marking::Untracked {
+                    ages.drain(..ages.len().saturating_sub(1));
+                }
+                ages
             }
-            None => vec![run.age],
         };
         let mut ages = ages.into_iter();
         let first = self.mark_oldest(device, &mut ages)?;
@@ -95,7 +97,6 @@ impl<H: Upkeep> Run<'_, H> {
             _ => None,
         };
         device.state.written_back = Some(self.machine.now.awake);
-        device.state.written_back_level = self.cause.level();
         device.marks_used |= first.is_some();
         if let Ok(Some((_, free))) = &mut device.backing {
             *free = free.saturating_sub(written);

@@ -598,7 +598,7 @@ pub mod maintenance {
         Type::Span { least: 0, never: false },
         Text("20h"),
         "\"20h\"",
-        "How long a page must be idle when memory is full; suspend does not count. Under pressure, where the kernel tracks access times, younger pages follow the oldest until run-budget is written: down to five minutes, under severe pressure one minute, under critical pressure 15 seconds.",
+        "How long a page must be idle when memory is full; suspend does not count. Under pressure, younger pages follow the oldest until run-budget is written: down to five minutes, under severe pressure one minute, under critical pressure 15 seconds. Where the kernel does not track access times, all are written that were not used for so long.",
     );
     pub const WRITEBACK_MAX_IDLE_AGE: Key = key(
         "writeback.max-idle-age",
@@ -612,7 +612,7 @@ pub mod maintenance {
         Type::Bool,
         Bool(false),
         "true",
-        "Whether incompressible pages are written without being idle. Under severe pressure they always are where the kernel does not track access times.",
+        "Whether incompressible pages are written without being idle.",
     );
     pub const PRESSURE_ENABLED: Key = key(
         "pressure.enabled",

@@ -28,24 +28,12 @@ pub fn utilisation(total: u64, available: u64) -> f64 {
     1.0 - available as f64 / total as f64
 }
 
-/// The age for this share of memory in use. Under pressure the minimum is divided further, see [`divisor`].
-pub fn idle_age(range: Range, utilisation: f64, level: Level) -> Duration {
+/// The age for this share of memory in use, unless memory is short.
+fn idle_age(range: Range, utilisation: f64) -> Duration {
     let least = range.least.min(range.most);
-    if level != Level::None {
-        return least / divisor(level);
-    }
     let used = if utilisation.is_finite() { utilisation.clamp(0.0, 1.0) } else { 0.0 };
     let spread = range.most.saturating_sub(least);
     (least + spread.mul_f64(exponential(STEEPNESS * used))).min(range.most)
-}
-
-/// Divisor of the minimum age at this level of memory pressure.
-pub const fn divisor(level: Level) -> u32 {
-    match level {
-        Level::None | Level::Moderate => 1,
-        Level::Severe => 4,
-        Level::Critical => 16,
-    }
 }
 
 /// The shortest age if swap fills without pressure.
@@ -62,10 +50,10 @@ const fn shortest(level: Level) -> Duration {
 }
 
 /// The ages to try one after another, so that the oldest pages go first: while memory is short from the minimum down to
-/// the shortest one, otherwise only that of [`idle_age`].
+/// the shortest one, otherwise only the one that follows from the memory in use.
 pub fn ages(range: Range, utilisation: f64, cause: Cause) -> Vec<Duration> {
     if !cause.is_short() {
-        return vec![idle_age(range, utilisation, Level::None)];
+        return vec![idle_age(range, utilisation)];
     }
     let first = range.least.min(range.most);
     let last = shortest(cause.level()).min(first);
@@ -76,7 +64,7 @@ pub fn ages(range: Range, utilisation: f64, cause: Cause) -> Vec<Duration> {
 /// only the time of a denser algorithm.
 pub fn recompression_age(range: Range, utilisation: f64, level: Level) -> Duration {
     match level {
-        Level::None => idle_age(range, utilisation, level),
+        Level::None => idle_age(range, utilisation),
         level => shortest(level).min(range.least).min(range.most),
     }
 }
@@ -108,7 +96,7 @@ mod tests {
         for (used, hours) in
             [(0.0, 4.0), (0.2, 2.736), (0.5, 2.164), (0.8, 2.037), (0.95, 2.017), (1.0, 2.013)]
         {
-            let age = idle_age(RANGE, used, Level::None).as_secs_f64() / 3600.0;
+            let age = idle_age(RANGE, used).as_secs_f64() / 3600.0;
             assert!((age - hours).abs() < 0.001, "{used}: {age}");
         }
     }
@@ -118,17 +106,8 @@ mod tests {
         for (total, available, expected) in [(0, 0, 0.0), (100, 101, 0.0), (100, 25, 0.75)] {
             assert!((utilisation(total, available) - expected).abs() < f64::EPSILON);
         }
-        assert_eq!(idle_age(RANGE, f64::NAN, Level::None), 4 * HOUR);
-        assert_eq!(idle_age(RANGE, 7.0, Level::None), idle_age(RANGE, 1.0, Level::None));
-    }
-
-    #[test]
-    fn pressure_shortens_the_age_further() {
-        let age = |level| idle_age(RANGE, 0.0, level);
-        assert_eq!(
-            [age(Level::Moderate), age(Level::Severe), age(Level::Critical)],
-            [2 * HOUR, HOUR / 2, HOUR / 8]
-        );
+        assert_eq!(idle_age(RANGE, f64::NAN), 4 * HOUR);
+        assert_eq!(idle_age(RANGE, 7.0), idle_age(RANGE, 1.0));
     }
 
     #[test]
@@ -142,7 +121,7 @@ mod tests {
         assert_eq!(minutes(Level::Moderate), [120.0, 30.0, 7.5, 5.0]);
         assert_eq!(minutes(Level::Severe), [120.0, 30.0, 7.5, 1.875, 1.0]);
         assert_eq!(minutes(Level::Critical), [120.0, 30.0, 7.5, 1.875, 0.46875, 0.25]);
-        assert_eq!(ages(RANGE, 0.9, Cause::Timer), [idle_age(RANGE, 0.9, Level::None)]);
+        assert_eq!(ages(RANGE, 0.9, Cause::Timer), [idle_age(RANGE, 0.9)]);
         assert_eq!(ages(RANGE, 0.9, Cause::Filling).last(), Some(&FILLING));
         for (seconds, expected) in [(0, &[0][..]), (60, &[60]), (100, &[100, 60])] {
             let least = Duration::from_secs(seconds);
@@ -154,7 +133,7 @@ mod tests {
     #[test]
     fn a_range_that_is_upside_down_is_no_range() {
         let range = Range { least: 4 * HOUR, most: 2 * HOUR };
-        assert_eq!(idle_age(range, 0.3, Level::None), 2 * HOUR);
+        assert_eq!(idle_age(range, 0.3), 2 * HOUR);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::device::derived::Derived;
 use crate::device::stat::MmStat;
-use crate::maintain::pressure::FILLING_BACK_OFF;
 use crate::sample::{DeviceView, RoleView, Snapshot};
 
 /// Percentages of the memory of the machine, and of the memory limit of the device: more than the first is too much, and
@@ -39,6 +38,8 @@ fn over(memory: &MmStat, total: u64, percent: impl Fn((u64, u64)) -> u64) -> u64
     above(total, OF_MEMORY).max(above_limit)
 }
 
+/// Minimum time between two runs.
+const BACK_OFF: Duration = Duration::from_secs(30);
 /// Minimum time after a run that wrote nothing: the budget may be spent, or no page old enough.
 const AFTER_NOTHING: Duration = Duration::from_secs(600);
 
@@ -64,7 +65,7 @@ impl Filling {
     pub fn is_due(self, snapshot: &Snapshot, now: Duration) -> bool {
         let arrives = self.last.is_none_or(|last| {
             let did_nothing = written_back(snapshot) == last.written_back;
-            let least = if did_nothing { AFTER_NOTHING } else { FILLING_BACK_OFF };
+            let least = if did_nothing { AFTER_NOTHING } else { BACK_OFF };
             // The counter of a new device begins at 0.
             let new = arrived(snapshot).checked_sub(last.arrived);
             now.saturating_sub(last.at) >= least && new.is_none_or(|bytes| bytes >= ARRIVED)
@@ -148,11 +149,11 @@ mod tests {
         assert!(!filling.is_due(&sample(MIB, ""), second), "there is no backing device");
         filling.begins(&sample(MIB, "/dev/sda3"), second);
         for (arrived, written_back, now, expected) in [
-            (MIB, 1, second + FILLING_BACK_OFF, false),
-            (MIB + ARRIVED, 1, FILLING_BACK_OFF, false),
-            (MIB + ARRIVED, 1, second + FILLING_BACK_OFF, true),
-            (0, 1, second + FILLING_BACK_OFF, true), // a new device
-            (MIB + ARRIVED, 0, second + FILLING_BACK_OFF, false),
+            (MIB, 1, second + BACK_OFF, false),
+            (MIB + ARRIVED, 1, BACK_OFF, false),
+            (MIB + ARRIVED, 1, second + BACK_OFF, true),
+            (0, 1, second + BACK_OFF, true), // a new device
+            (MIB + ARRIVED, 0, second + BACK_OFF, false),
             (MIB + ARRIVED, 0, second + AFTER_NOTHING, true),
         ] {
             let mut sample = sample(arrived, "/dev/sda3");

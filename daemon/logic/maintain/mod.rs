@@ -101,6 +101,12 @@ impl std::str::FromStr for Cause {
     }
 }
 
+/// Why it is too soon for another run of the timer, `ago` being the time since the last run. Other runs are due when they begin.
+pub fn too_soon(ago: Option<Duration>, cause: Cause, shortest: Duration) -> Option<String> {
+    let ago = ago.filter(|ago| cause == Cause::Timer && *ago < shortest)?;
+    Some(format!("the last run was only {} ago", span(ago)))
+}
+
 /// A time span for people, without seconds if there are hours.
 pub fn span(time: Duration) -> String {
     let seconds = time.as_secs();

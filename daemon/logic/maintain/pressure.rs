@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, span};
+use super::span;
 
 /// Level of memory pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -201,31 +201,6 @@ pub const fn back_off(level: Level) -> Duration {
     })
 }
 
-/// Minimum time between two runs because swap fills.
-pub const FILLING_BACK_OFF: Duration = Duration::from_secs(30);
-
-/// The last run of a policy on a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Last {
-    /// Waking time since then.
-    pub ago: Duration,
-    /// Memory pressure at that time.
-    pub level: Level,
-}
-
-/// Why it is too soon for another run, if so; `timer` is the minimum time between runs of the timer. If the pressure is
-/// higher than at the last run, there is no minimum.
-pub fn too_soon(last: Option<Last>, cause: Cause, timer: Duration) -> Option<String> {
-    let shortest = match cause {
-        Cause::Timer => timer,
-        Cause::Pressure(level) => back_off(level),
-        Cause::Filling => FILLING_BACK_OFF,
-        Cause::Request => return None,
-    };
-    let last = last.filter(|last| last.ago < shortest && cause.level() <= last.level)?;
-    Some(format!("the last run was only {} ago", span(last.ago)))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -267,24 +242,6 @@ mod tests {
         let mut shares = shares;
         shares.extend([(0, 0); 6]);
         assert_eq!(levels(&shares), [Level::Moderate, Level::None]);
-    }
-
-    #[test]
-    fn runs_keep_their_distance_unless_memory_has_become_shorter() {
-        let timer = Duration::from_secs(1800);
-        let runs = |last: Level, seconds: u64, cause: Cause| {
-            let last = Last { ago: Duration::from_secs(seconds), level: last };
-            too_soon(Some(last), cause, timer).is_none()
-        };
-        let [moderate, severe] = [Level::Moderate, Level::Severe].map(Cause::Pressure);
-        assert!(runs(Level::Moderate, 4, severe));
-        assert!(runs(Level::None, 56, moderate), "after the timer, or a request");
-        assert!(!runs(Level::Moderate, 599, moderate) && runs(Level::Moderate, 600, moderate));
-        // After a run at a higher level, none is needed at a lower one.
-        assert!(!runs(Level::Severe, 300, moderate) && runs(Level::Severe, 300, severe));
-        assert!(!runs(Level::Severe, 1799, Cause::Timer) && runs(Level::Severe, 1800, Cause::Timer));
-        assert!(runs(Level::Critical, 0, Cause::Request));
-        assert_eq!(too_soon(None, moderate, timer), None);
     }
 
     #[test]

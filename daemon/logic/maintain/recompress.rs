@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::age::{Range, recompression_age};
 use super::pass::{Decision, Pages};
-use super::pressure::{Last, Level, too_soon};
-use super::{Cause, span, strength};
+use super::pressure::Level;
+use super::{Cause, span, strength, too_soon};
 use crate::device::algorithm::Algorithm;
 
 /// Default idle ages (ChromeOS, Android).
@@ -38,8 +38,8 @@ pub struct Seen {
     pub hopeless_huge_pages: u64,
     /// Share of memory in use, 0 to 1.
     pub utilisation: f64,
-    /// The last run.
-    pub last: Option<Last>,
+    /// Waking time since the last run.
+    pub last: Option<Duration>,
 }
 
 /// A pass.
@@ -191,14 +191,10 @@ mod tests {
 
     #[test]
     fn runs_keep_their_distance() {
-        let last = |ago, level| Seen { last: Some(Last { ago, level }), ..seen() };
-        let soon = last(HOUR / 3, Level::None);
+        let soon = Seen { last: Some(HOUR / 3), ..seen() };
         assert!(skipped(&soon, Cause::Timer).contains("20min"));
         run(&soon, Cause::Request);
-        run(&soon, Cause::Pressure(Level::Severe));
-        let moderate = Cause::Pressure(Level::Moderate);
-        run(&last(HOUR / 60, Level::None), moderate);
-        assert!(skipped(&last(HOUR / 60, Level::Moderate), moderate).contains("1min"));
+        run(&soon, Cause::Pressure(Level::Moderate));
         skipped(&Seen { stored_pages: 0, ..seen() }, Cause::Request);
     }
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::age::{Range, idle_age};
-use super::pressure::{Last, Level, too_soon};
-use super::{Cause, span};
+use super::age::Range;
+use super::{Cause, span, too_soon};
 use crate::device::stat::BACKING_BLOCK;
 use crate::human::human;
 
@@ -51,8 +50,8 @@ pub struct Seen {
     pub utilisation: f64,
     /// Bytes by which it takes too much memory, see [`super::filling::excess`].
     pub excess: u64,
-    /// The last run.
-    pub last: Option<Last>,
+    /// Waking time since the last run.
+    pub last: Option<Duration>,
     /// Waking time since the last run, if it failed.
     pub failed: Option<Duration>,
 }
@@ -60,8 +59,6 @@ pub struct Seen {
 /// The passes of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Idle age in waking time. Where the kernel tracks access times, those of [`super::age::ages`] are used.
-    pub age: Duration,
     /// Limit in bytes: a whole number of pages.
     pub bytes: u64,
     /// Whether to write incompressible pages that are not idle afterwards.
@@ -96,7 +93,6 @@ pub fn whole_pages(bytes: u64, page_size: u64) -> u64 {
 ///
 /// Why nothing is done.
 pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, String> {
-    let level = cause.level();
     let Some(free) = seen.free else { return Err("it has no backing device".to_owned()) };
     if let Some(ago) = seen.failed.filter(|ago| cause != Cause::Request && *ago < AFTER_FAILURE) {
         return Err(format!(
@@ -130,9 +126,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
         };
         return Err(why);
     }
-    // Incompressible pages that are not idle are often in use.
-    let huge = settings.huge || level >= Level::Severe;
-    Ok(Run { age: idle_age(settings.age, seen.utilisation, level), bytes, huge, cause })
+    Ok(Run { bytes, huge: settings.huge, cause })
 }
 
 /// A fraction, 0 to 1, of an amount, in steps of a thousandth.
@@ -144,6 +138,7 @@ fn part(bytes: u64, share: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::maintain::pressure::Level;
     use crate::maintain::writeback::*;
 
     const MIB: u64 = 1 << 20;
@@ -201,24 +196,16 @@ mod tests {
         let filling = |excess| run(&Seen { excess, ..seen() }, Cause::Filling);
         assert_eq!((filling(20 * MIB).bytes, filling(20 * MIB).huge), (20 * MIB, false));
         assert_eq!(filling(900 * MIB).bytes, 300 * MIB);
+        // The daemon has looked at the time already, which is not that of this process.
+        let soon = Seen { excess: 20 * MIB, last: Some(Duration::from_secs(29)), ..seen() };
+        assert_eq!(run(&soon, Cause::Filling).bytes, 20 * MIB);
         assert!(decide(&SETTINGS, &seen(), Cause::Filling).is_err());
     }
 
     #[test]
-    fn runs_keep_their_distance_unless_memory_has_become_shorter() {
-        let last = Last { ago: Duration::from_secs(60), level: Level::Moderate };
-        let soon = Seen { last: Some(last), ..seen() };
+    fn runs_of_the_timer_keep_their_distance() {
+        let soon = Seen { last: Some(Duration::from_secs(60)), ..seen() };
         assert!(skipped(&soon).contains("1min"));
-        run(&soon, Cause::Pressure(Level::Severe));
-        let why = decide(&SETTINGS, &soon, Cause::Pressure(Level::Moderate)).unwrap_err();
-        assert!(why.contains("1min"), "{why}");
-    }
-
-    #[test]
-    fn severe_pressure_writes_what_does_not_compress() {
-        let moderate = run(&seen(), Cause::Pressure(Level::Moderate));
-        assert_eq!((moderate.bytes, moderate.huge), (300 * MIB, false));
-        let severe = run(&seen(), Cause::Pressure(Level::Severe));
-        assert_eq!((severe.age, severe.huge), (AGE.least / 4, true));
+        assert_eq!(run(&soon, Cause::Pressure(Level::Moderate)).bytes, 300 * MIB);
     }
 }
