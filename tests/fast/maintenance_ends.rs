@@ -188,7 +188,7 @@ fn the_device_that_had_to_wait_is_the_first_of_the_next_run() {
         }
     }
     pass_time(&machine, 26 * HOUR);
-    let mut concerned = || {
+    let concerned = || {
         let mut slow = Between(|| pass_time(&machine, Duration::from_secs(25)));
         let order = Order::all(Cause::Pressure(Level::Critical));
         let (report, _) = maintain::run(&mut machine.process(), &loaded, &order, &mut slow);

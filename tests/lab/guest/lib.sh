@@ -41,7 +41,7 @@ file() {
     chmod "${2:-644}" "$1"
 }
 
-on_stock_kernel() { [[ $(</proc/cmdline) == *lab.kernel=stock* ]]; }
+on_stock_kernel() { [[ $(</proc/cmdline) =~ lab\.kernel=(stock|backports) ]]; }
 
 enable_zramd() {
     mkdir -p /etc/systemd/system/multi-user.target.wants
