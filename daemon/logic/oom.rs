@@ -55,17 +55,22 @@ impl Killers {
             };
             let unit = value("Id");
             let is_active = value("ActiveState") == "active";
+            // A unit that two patterns match is shown twice.
+            let note = |names: &mut Vec<String>, name: &str| {
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
+            };
             if unit == OOMD {
                 runs = is_active;
             } else if OTHERS.contains(&unit) && is_active {
-                killers.others.push(unit.trim_end_matches(".service").to_owned());
+                note(&mut killers.others, unit.trim_end_matches(".service"));
             }
             let kinds =
                 [("ManagedOOMSwap", &mut oomd.swap), ("ManagedOOMMemoryPressure", &mut oomd.pressure)];
             for (kind, units) in kinds {
-                // A unit that two patterns match is shown twice.
-                if value(kind) == "kill" && is_active && !units.iter().any(|known| known == unit) {
-                    units.push(unit.to_owned());
+                if value(kind) == "kill" && is_active {
+                    note(units, unit);
                 }
             }
         }
@@ -133,6 +138,8 @@ mod tests {
         assert_eq!(killers, Killers { systemd_oomd: Some(oomd), others: Vec::new() });
         // Without the program, its settings have no effect.
         assert_eq!(parsed(&[unit(OOMD, "failed", "auto", "auto"), root]), Killers::default());
+        let other = unit("earlyoom.service", "active", "auto", "auto");
+        assert_eq!(parsed(&[other.clone(), other]).others, ["earlyoom"]);
         let idle = parsed(&[unit(OOMD, "active", "auto", "auto")]);
         assert_eq!(idle.systemd_oomd, Some(Oomd::default()));
         assert_ne!(idle.sentence(), Killers::default().sentence());
