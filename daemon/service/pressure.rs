@@ -22,7 +22,7 @@ use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
 use logic::maintain::filling::Filling;
 use logic::maintain::incompressible::reclaimed;
-use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, back_off, noted, totals};
+use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, is_due, noted, totals};
 use logic::sample::Snapshot;
 
 /// Delay of the first poll after a wake-up.
@@ -112,9 +112,6 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
                 return Ok(());
             }
         }
-        let is_due = seen.last_run.is_none_or(|(level, then)| {
-            level < gauge.level || now.saturating_sub(then) >= back_off(gauge.level)
-        });
         // If only a control group is at its limit, stored pages take nothing from it.
         let is_of_machine = policy.runs && {
             let vmstat = host.text(MachineFile::Vmstat).unwrap_or_default();
@@ -123,7 +120,7 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
         };
         let cause = if !is_of_machine {
             None
-        } else if gauge.level > Level::None && is_due {
+        } else if gauge.level > Level::None && is_due(seen.last_run, gauge.level, now) {
             Some(Cause::Pressure(gauge.level))
         } else if policy.writes_back && seen.filling.is_due(&sample, now) {
             Some(Cause::Filling)
@@ -190,7 +187,6 @@ impl Arrivals {
     }
 }
 
-/// Writes the level and its reason to their file, and publishes them.
 /// Ends a level that was noted.
 fn clear(core: &Arc<Core>, reason: &'static str) {
     let level = noted(&LinuxHost::new("/").text(MachineFile::PressureLevel).unwrap_or_default()).0;
@@ -203,6 +199,7 @@ fn clear(core: &Arc<Core>, reason: &'static str) {
     tokio::spawn(async move { announce(&core, Level::None, reason).await });
 }
 
+/// Writes the level and its reason to their file, and publishes them.
 fn note(core: &Core, level: Level, reason: &str) {
     let text = (level != Level::None).then(|| format!("{}\n{reason}", level.word()));
     if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text.as_deref()) {

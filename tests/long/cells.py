@@ -47,8 +47,9 @@ class Results:
 
     def newest(self):
         """Those of the commit that was measured last, for each kernel."""
-        last = {row["kernel"]: row["commit"] for row in self.rows()}
-        return [row for row in self.rows() if row["commit"] == last[row["kernel"]]]
+        rows = self.rows()
+        last = {row["kernel"]: row["commit"] for row in rows}
+        return [row for row in rows if row["commit"] == last[row["kernel"]]]
 
     def note(self, row):
         """Adds a line."""

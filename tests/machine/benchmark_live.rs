@@ -162,8 +162,10 @@ fn pages_in_swap_are_read_only_where_the_configuration_says_so() {
         zeros.iter().all(|byte| *byte == 0) && noise.chunks(8).all(|word| word != &[0; 8][..])
     };
     let half = (0..sample.pages.count()).filter(is_half).count();
-    // Some belong to other programs: the kernel swaps out what it thinks best.
-    assert!(half * 10 >= sample.pages.count() * 9, "{half} of {}", sample.pages.count());
+    // What is stored beyond the program's pages belongs to others: the kernel swaps out what it thinks best.
+    let own = (USED as f64 / stored_before.orig_data_size as f64).min(1.0);
+    let found = half as f64 / sample.pages.count() as f64;
+    assert!(found >= 0.98 * own, "{half} of {}, {own} of what is stored", sample.pages.count());
     // None of the program's pages was swapped in or out; the kernel may have moved a few of other programs.
     let moved = stored_after.orig_data_size.abs_diff(stored_before.orig_data_size) / PAGE as u64;
     assert!(moved < 64, "{moved} pages moved: {stored_before:?} {stored_after:?}");

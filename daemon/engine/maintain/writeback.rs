@@ -46,7 +46,7 @@ impl<H: Upkeep> Run<'_, H> {
             utilisation: self.machine.utilisation,
             excess: self.excess(device)?,
             last: self.machine.since(device.state.written_back),
-            failed: device.state.write_back_failed.map(|then| self.machine.now.awake.saturating_sub(then)),
+            failed: self.machine.since(device.state.write_back_failed),
         };
         let run = match decide(settings, &seen, self.cause) {
             Ok(run) => run,

@@ -4,7 +4,7 @@ use super::hint::{correction, wrong_fs_type};
 use super::key::{Key, SECONDARY_ALGORITHMS};
 use super::keys::device as keys;
 use super::problem::{Origin, Problem};
-use super::section::SectionReader;
+use super::section::{DISCARDS, SectionReader};
 use super::settings::{DeviceSettings, MountSettings, SizeRule};
 use super::value::Value;
 use super::writeback;
@@ -229,7 +229,7 @@ fn swap_options(reader: &mut SectionReader<'_>) -> String {
             "pri" => {
                 (format!("`{option}`: the priority is not one of the options"), "write swap-priority instead")
             }
-            "discard" | "nodiscard" if !["discard", "discard=once", "discard=pages"].contains(&option) => (
+            "discard" | "nodiscard" if !DISCARDS.contains(&option) => (
                 format!("swapon does not know `{option}`"),
                 "write discard, discard=once or discard=pages, or options = \"\" for none",
             ),

@@ -16,6 +16,9 @@ use super::value::Value;
 use crate::expr::Expr;
 use crate::overlay::quoted;
 
+/// The policies of discard that swapon knows.
+pub(crate) const DISCARDS: [&str; 3] = ["discard", "discard=once", "discard=pages"];
+
 /// Reads one section, with defaults for keys that it lacks.
 pub struct SectionReader<'a> {
     section: &'a Section,

@@ -183,20 +183,16 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
             };
             let behind = behind.trim();
             let second = behind.trim_start_matches([';', ',']).trim();
+            let unexpected =
+                |hint| Mistake::new(behind, format!("`{behind}` after the value is not expected"), hint);
             if !second.is_empty() && !second.starts_with('#') && DeTable::parse(second).is_ok() {
-                let hint = format!("write it into the next line: {second}");
-                return Some(Mistake::new(
-                    behind,
-                    format!("`{behind}` after the value is not expected"),
-                    hint,
-                ));
+                return Some(unexpected(format!("write it into the next line: {second}")));
             }
             if let Some(comment) = comment(behind) {
                 return Some(comment);
             }
             let hint = mended(before_comment).or_else(|| mended(inner))?;
-            (!behind.is_empty())
-                .then(|| Mistake::new(behind, format!("`{behind}` after the value is not expected"), hint))
+            (!behind.is_empty()).then(|| unexpected(hint))
         }
         Some('"' | '\'') => None,
         Some('[') if !before_comment.ends_with(']') => None,

@@ -118,6 +118,14 @@ mod tests {
     use crate::maintain::*;
 
     #[test]
+    fn only_runs_of_the_timer_keep_their_distance_by_themselves() {
+        let [almost, shortest] = [1799, 1800].map(Duration::from_secs);
+        let runs = |ago, cause| too_soon(ago, cause, shortest).is_none();
+        assert!(!runs(Some(almost), Cause::Timer) && runs(Some(shortest), Cause::Timer));
+        assert!(runs(None, Cause::Timer) && runs(Some(almost), Cause::Request));
+    }
+
+    #[test]
     fn causes_are_read_back() {
         for text in ["timer", "request", "filling", "pressure=severe"] {
             assert_eq!(text.parse::<Cause>().map(|cause| cause.to_string()), Ok(text.to_owned()));

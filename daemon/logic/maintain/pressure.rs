@@ -192,13 +192,18 @@ fn short(time: Duration) -> String {
 pub const TRIGGER: &str = "some 2000 2000000";
 
 /// Minimum time between two runs at this level.
-pub const fn back_off(level: Level) -> Duration {
+const fn back_off(level: Level) -> Duration {
     Duration::from_secs(match level {
         Level::None => 0,
         Level::Moderate => 600,
         Level::Severe => 120,
         Level::Critical => 30,
     })
+}
+
+/// Whether a run is due at this level; `last` has the level and the time of the last one.
+pub fn is_due(last: Option<(Level, Duration)>, level: Level, now: Duration) -> bool {
+    last.is_none_or(|(before, then)| before < level || now.saturating_sub(then) >= back_off(level))
 }
 
 #[cfg(test)]
@@ -242,6 +247,19 @@ mod tests {
         let mut shares = shares;
         shares.extend([(0, 0); 6]);
         assert_eq!(levels(&shares), [Level::Moderate, Level::None]);
+    }
+
+    #[test]
+    fn runs_keep_their_distance_unless_memory_has_become_shorter() {
+        let [moderate, severe] = [Level::Moderate, Level::Severe];
+        let runs = |last: Level, seconds: u64, level: Level| {
+            is_due(Some((last, Duration::from_secs(7))), level, Duration::from_secs(7 + seconds))
+        };
+        assert!(runs(moderate, 4, severe));
+        assert!(!runs(moderate, 599, moderate) && runs(moderate, 600, moderate));
+        // After a run at a higher level, none is needed at a lower one.
+        assert!(!runs(severe, 300, moderate) && runs(severe, 300, severe));
+        assert!(is_due(None, moderate, Duration::ZERO));
     }
 
     #[test]

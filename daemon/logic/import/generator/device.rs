@@ -2,7 +2,7 @@
 
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
-use crate::config::section::with_commas;
+use crate::config::section::{DISCARDS, with_commas};
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 use crate::import::algorithms;
@@ -46,7 +46,7 @@ fn swap_option(option: &str) -> Result<&str, &'static str> {
     match option.split('=').next().unwrap_or_default() {
         "pri" => Err("zram-generator gives its own priority, which counts"),
         "nodiscard" => Err("swapon does not know it"),
-        "discard" if !["discard=once", "discard=pages"].contains(&option) => Ok("discard"),
+        "discard" if !DISCARDS.contains(&option) => Ok("discard"),
         _ => Ok(option),
     }
 }
