@@ -16,6 +16,7 @@ zram-size = "64MiB"
 swap-priority = 5
 [zram6]
 zram-size = "96MiB"
+compression-algorithm = "lz4"
 mount-point = "${PLACE}/cache"
 [ramdisk.notes]
 mount-point = "${PLACE}/notes"
