@@ -342,7 +342,9 @@ fn disks<H: Host>(
     for record in records.values() {
         if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
             let path = &request.mount.mount_point;
-            let view = disk_view(around.host, name, path, request.persist(), around.mounts()?);
+            let mut view = disk_view(around.host, name, path, request.persist(), around.mounts()?);
+            // Also while it is not mounted.
+            view.device = request.number.map(|number| format!("zram{number}")).unwrap_or_default();
             found.insert(name.clone(), view);
         }
     }

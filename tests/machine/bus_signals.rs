@@ -1,6 +1,7 @@
 //! PropertiesChanged of what changes, as a settings panel receives it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::support::private_bus::{PrivateBus, call, next, property, run};
@@ -225,6 +226,15 @@ fn objects_lead_to_each_other() {
         let disk = "/org/zramd1/disk/held";
         let device = path_of(disk, "RamDisk", "Device").await;
         assert_eq!(path_of(device.as_str(), "Device", "RamDisk").await.as_str(), disk);
+
+        // It is there before it is mounted, and what is not known then is announced.
+        let mut changes = changes(&client, disk).await;
+        let node = format!("/dev/{}", device.rsplit('/').next().unwrap());
+        assert!(Command::new("umount").arg(place("held")).status().unwrap().success());
+        until(&mut changes, "FsType", |name: &String| name != "ext4").await;
+        assert_eq!(path_of(disk, "RamDisk", "Device").await, device);
+        assert!(Command::new("mount").arg(node).arg(place("held")).status().unwrap().success());
+        until(&mut changes, "FsType", |name: &String| name == "ext4").await;
 
         let plain = "/org/zramd1/disk/plain";
         let options = HashMap::<String, OwnedVariant>::new();

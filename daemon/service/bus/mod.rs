@@ -76,7 +76,11 @@ pub const EMITTING: [(&str, &[&str]); 6] = [
     (
         "org.zramd1.RamDisk",
         &[
+            "MountPoint",
+            "Backend",
+            "FsType",
             "Options",
+            "Device",
             "SizeBytes",
             "Persistence",
             "LoadState",

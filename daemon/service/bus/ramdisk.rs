@@ -70,19 +70,19 @@ impl RamDisk {
     }
 
     /// Where it is mounted.
-    #[zbus(property(emits_changed_signal = "const"))]
+    #[zbus(property)]
     async fn mount_point(&self) -> String {
         self.view().await.mount_point
     }
 
     /// What holds it: `tmpfs` or `zram`.
-    #[zbus(property(emits_changed_signal = "const"))]
+    #[zbus(property)]
     async fn backend(&self) -> String {
         self.view().await.backend().to_owned()
     }
 
     /// Its type of file system.
-    #[zbus(property(emits_changed_signal = "const"))]
+    #[zbus(property)]
     async fn fs_type(&self) -> String {
         self.view().await.fs_type
     }
@@ -94,7 +94,7 @@ impl RamDisk {
     }
 
     /// The object of the zram device that holds it, or `/`.
-    #[zbus(property(emits_changed_signal = "const"))]
+    #[zbus(property)]
     async fn device(&self) -> OwnedObjectPath {
         let device = self.view().await.device;
         OwnedObjectPath::try_from(device_path_or_none(&device)).unwrap_or_default()
