@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use zbus::object_server::InterfaceRef;
 
+use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::job::{Job, State};
-use super::claims::Claim;
+use super::claims::{Claim, Claims};
 use super::lock::lock;
 use super::setup::Cancel;
 use logic::outcome::Outcome;
@@ -41,6 +42,14 @@ impl Handle {
             claim: None,
             state: Arc::default(),
             object: None,
+        }
+    }
+
+    /// The same with a claim on a name, after the work in progress.
+    pub async fn after_others(self, claims: &Claims, name: &str) -> Result<Handle> {
+        tokio::select! {
+            claim = claims.wait(name) => Ok(Handle { claim: Some(claim), ..self.clone() }),
+            () = self.cancelled.notified() => Err(Error::new(ErrorKind::Cancelled, "cancelled before it began")),
         }
     }
 

@@ -31,14 +31,22 @@ const UNIT: &str = "zramd-maintenance.service";
 const LONGEST: Duration = Duration::from_secs(31 * 60);
 
 impl Core {
-    /// Starts a run of maintenance, and returns its job.
-    pub async fn maintain(self: &Arc<Self>, object: &str, words: Vec<String>) -> Result<OwnedObjectPath> {
+    /// Starts a run of maintenance, and returns its job. Fails if one is in progress.
+    pub async fn maintain(self: &Arc<Self>, words: Vec<String>) -> Result<OwnedObjectPath> {
+        self.start_work("maintain", String::new(), self.order(words)).await
+    }
+
+    fn order(&self, words: Vec<String>) -> Order {
         let mut verb = vec!["maintain".to_owned()];
         if let (Mode::Direct, Some(file)) = (self.mode, &self.source.file) {
             verb.extend(["--config".to_owned(), file.display().to_string()]);
         }
-        let order = Order { name: NAME.to_owned(), unit: UNIT.to_owned(), verb, words };
-        self.start_work("maintain", object.to_owned(), order).await
+        Order { name: NAME.to_owned(), unit: UNIT.to_owned(), verb, words }
+    }
+
+    /// A run that was asked for begins after the one in progress, which the daemon or the timer may have started.
+    async fn asked(self: &Arc<Self>, object: &str, words: Vec<String>) -> Result<OwnedObjectPath> {
+        self.start_work_after_others("maintain", object.to_owned(), self.order(words)).await
     }
 
     /// Whether a run is in progress, including those of the timer.
@@ -64,7 +72,7 @@ impl Core {
                 words.extend(["--device".to_owned(), format!("zram{number}")]);
             }
         }
-        self.maintain("", words).await
+        self.asked("", words).await
     }
 
     /// Runs one action on one device.
@@ -89,7 +97,7 @@ impl Core {
                 _ => return Err(invalid(format!("there is no such option `{key}` here"))),
             }
         }
-        self.maintain(name, words).await
+        self.asked(name, words).await
     }
 }
 
@@ -110,7 +118,7 @@ pub async fn follow_configuration(core: &Arc<Core>) {
     if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {
         // The budget is kept over reboots in a file that only a run reads. A run in progress reads it as well.
         let words = ["--only", "budget"].map(str::to_owned).to_vec();
-        core.maintain("", words).await.ok();
+        core.maintain(words).await.ok();
     }
     match core.mode {
         Mode::Systemd => {
@@ -143,7 +151,7 @@ async fn timer(core: &Core, wanted: bool) -> Result<()> {
 async fn now_and_then(core: Arc<Core>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
-        if let Err(error) = core.maintain("", Vec::new()).await {
+        if let Err(error) = core.maintain(Vec::new()).await {
             journal::job_ended("maintain", Outcome::Failed, &error.message);
         }
     }

@@ -130,7 +130,7 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
         // A run in progress ends early if it is for a lower level; the next poll is soon enough. So it is if there are too many jobs.
         if let Some(cause) = cause
             && !core.is_maintaining()
-            && core.maintain("", vec!["--reason".to_owned(), cause.to_string()]).await.is_ok()
+            && core.maintain(vec!["--reason".to_owned(), cause.to_string()]).await.is_ok()
         {
             seen.filling.begins(&sample, now);
             if let Cause::Pressure(level) = cause {

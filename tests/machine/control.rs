@@ -337,6 +337,28 @@ fn changes_do_not_wait_for_what_zramd_worker_does() {
 }
 
 #[test]
+fn a_run_of_maintenance_that_is_asked_for_begins_after_the_one_in_progress() {
+    let start = || PrivateBus::start_with_worker("", SLOW_WORKER);
+    let Some(session) = Session::with(start) else { return };
+    run(async {
+        let client = session.bus().client().await;
+        let maintain = async || -> OwnedObjectPath {
+            let options = HashMap::<String, OwnedVariant>::new();
+            call(&client, "/org/zramd1", "org.zramd1.Manager.Maintain", &options).await.unwrap()
+        };
+        let first = maintain().await;
+        wait_for_work(&session, "maintain", true);
+        let second = maintain().await;
+        end_work(&session, "maintain");
+        assert_ne!(end_of(&client, &first).await.0, "");
+        wait_for_work(&session, "maintain", true);
+        assert_eq!(job(&client, &second).await.0, "");
+        end_work(&session, "maintain");
+        assert_ne!(end_of(&client, &second).await.0, "");
+    });
+}
+
+#[test]
 fn maintenance_waits_for_a_run_by_hand() {
     let worker = env!("CARGO_BIN_EXE_zramd-worker");
     let script = format!("echo $$ > \"$HERE/started\"\nexec {worker} \"$@\"\n");

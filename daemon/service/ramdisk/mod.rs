@@ -66,14 +66,7 @@ impl Core {
         let disk = self.kept_disk(name).await?;
         self.start_beside("restore", Subject::disk(name), move |core, handle| async move {
             // A save of another user must not prevent it.
-            let name = of_disk(&disk.name);
-            let claim = tokio::select! {
-                claim = core.claims.wait(&name) => claim,
-                () = handle.cancelled.notified() => {
-                    return Err(Error::new(ErrorKind::Cancelled, "cancelled before it began"));
-                }
-            };
-            let handle = handle.with(claim);
+            let handle = handle.after_others(&core.claims, &of_disk(&disk.name)).await?;
             core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
             match core.mode {
                 Mode::Systemd => core.remount(&handle, &disk).await?,
