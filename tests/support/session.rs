@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::private_bus::PrivateBus;
 use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
+use host::linux::work;
 
 /// Exclusive use of the machine, with a daemon; dropping it removes everything of the test.
 pub struct Session {
@@ -26,6 +27,8 @@ impl Session {
             return None;
         }
         let lock = real_kernel_lock();
+        // The first job makes it, and it stays.
+        fs::create_dir_all(work::DIRECTORY).unwrap();
         let before = machine();
         Some(Session { bus: Some(bus()?), before, _lock: lock })
     }
