@@ -46,9 +46,9 @@ impl Handle {
     }
 
     /// The same with a claim on a name, after the work in progress.
-    pub async fn after_others(self, claims: &Claims, name: &str) -> Result<Handle> {
+    pub async fn after_others(&self, claims: &Claims, name: &str) -> Result<Handle> {
         tokio::select! {
-            claim = claims.wait(name) => Ok(Handle { claim: Some(claim), ..self.clone() }),
+            claim = claims.wait(name) => Ok(self.clone().with(claim)),
             () = self.cancelled.notified() => Err(Error::new(ErrorKind::Cancelled, "cancelled before it began")),
         }
     }

@@ -64,19 +64,6 @@ impl Core {
         self.start_beside(kind, subject, work).await
     }
 
-    /// The same after the work in progress.
-    pub async fn start_work_after_others(
-        self: &Arc<Self>,
-        kind: &'static str,
-        subject: impl Into<Subject>,
-        order: Order,
-    ) -> Result<OwnedObjectPath> {
-        let work = async move |core: Arc<Core>, handle: Handle| {
-            core.work(&handle.after_others(&core.claims, &order.name).await?, order).await
-        };
-        self.start_beside(kind, subject, work).await
-    }
-
     /// Starts a job that runs in parallel to changes. It has to claim what it works on ([`Core::claims`]).
     pub async fn start_beside<F>(
         self: &Arc<Self>,

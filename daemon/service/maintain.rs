@@ -46,7 +46,11 @@ impl Core {
 
     /// A run that was asked for begins after the one in progress, which the daemon or the timer may have started.
     async fn asked(self: &Arc<Self>, object: &str, words: Vec<String>) -> Result<OwnedObjectPath> {
-        self.start_work_after_others("maintain", object.to_owned(), self.order(words)).await
+        let order = self.order(words);
+        self.start_beside("maintain", object.to_owned(), async move |core: Arc<Core>, handle: Handle| {
+            core.work(&handle.after_others(&core.claims, NAME).await?, order).await
+        })
+        .await
     }
 
     /// Whether a run is in progress, including those of the timer.

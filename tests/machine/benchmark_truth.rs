@@ -451,8 +451,9 @@ fn noisy() {
             let values: Vec<(&Algorithm, f64)> = values.collect();
             let best = values.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
             let ours = values.iter().find(|(name, _)| **name == measured.chosen);
-            // As for the product: a level has to be better by more than another algorithm.
-            let is_level = |name: &Algorithm| name.name == measured.chosen.name;
+            // As for the product: a level of the same algorithm has to be better by more.
+            let is_level =
+                |name: &Algorithm| name.name == measured.chosen.name && !name.parameters.is_empty();
             let needed = |name: &Algorithm| if is_level(name) { LEVEL_MARGIN } else { MARGIN };
             let is_better =
                 |than: f64| values.iter().any(|(name, value)| *value < than * (1.0 - needed(name)));
