@@ -19,7 +19,7 @@ use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
 use logic::ramdisk::status::LoadState;
 use logic::record::{Progress, Record, Target, Undo};
-use logic::request::{Choice, DeviceRequest, Request};
+use logic::request::{Choice, DeviceRequest, Purpose, Request};
 use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
@@ -343,12 +343,23 @@ fn disks<H: Host>(
         if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
             let path = &request.mount.mount_point;
             let mut view = disk_view(around.host, name, path, request.persist(), around.mounts()?);
-            // Also while it is not mounted.
-            view.device = request.number.map(|number| format!("zram{number}")).unwrap_or_default();
+            if let Some(number) = request.number {
+                // Also while it is not mounted.
+                view.device = format!("zram{number}");
+                view.fs_type = file_system(records, number).unwrap_or_default().to_owned();
+            }
             found.insert(name.clone(), view);
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// The type of the file system on zramN.
+fn file_system(records: &BTreeMap<Target, Record>, number: u32) -> Option<&str> {
+    match &records.get(&Target::Device(number))?.request {
+        Request::Device(DeviceRequest { purpose: Purpose::Filesystem { fs_type, .. }, .. }) => Some(fs_type),
+        _ => None,
+    }
 }
 
 fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts: &[MountLine]) -> DiskView {

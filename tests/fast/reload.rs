@@ -7,7 +7,7 @@ use engine::ErrorKind;
 use engine::reload::{Scope, carry_out, survey};
 use engine::sample;
 use engine::sample::Detail;
-use host::Errno;
+use host::{Errno, Host};
 use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::finding::Code;
@@ -257,6 +257,21 @@ fn all_readers_agree_with_the_machine() {
     let disk = seen.disk("small").unwrap();
     assert_eq!((disk.mount_point.as_str(), disk.mounted), ("/srv/small", true));
     assert_eq!(seen.problems, []);
+}
+
+#[test]
+fn a_ram_disk_on_zram_that_is_not_mounted_has_its_file_system() {
+    let text = "[ramdisk.a]\nmount-point = \"/srv/a\"\nbackend = \"zram\"\nsize = \"64MiB\"\n";
+    let machine = SimMachine::new(KernelConfig::full());
+    let applied = engine::apply(&mut machine.process(), &loaded(text)).unwrap();
+    assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:?}", applied.outcomes);
+    let seen = || {
+        let disk = look(&machine, text).disk("a").unwrap().clone();
+        (disk.mounted, disk.backend(), disk.fs_type)
+    };
+    assert_eq!(seen(), (true, "zram", "ext4".to_owned()));
+    machine.process().unmount("/srv/a").unwrap();
+    assert_eq!(seen(), (false, "zram", "ext4".to_owned()));
 }
 
 #[test]
