@@ -304,7 +304,9 @@ fn disk_swaps(devices: &[DeviceView], swaps: &[SwapLine], named: bool) -> Vec<Fi
         let path = swap.path.to_string();
         let mut remedy = format!("for old pages on the disk instead, write a writeback-file into [{name}]");
         if path.starts_with("/dev/") && !named {
-            remedy.push_str(&format!(", or switch this swap off and write writeback-device = \"{path}\""));
+            remedy.push_str(&format!(
+                ", or switch this swap off, run `wipefs --all {path}`, and write writeback-device = \"{path}\""
+            ));
         }
         let message = format!(
             "when compressed swap is full, new pages go to {path}, even those that are used often, while old ones stay in memory"
