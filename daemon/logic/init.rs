@@ -74,9 +74,11 @@ const REST: [(&str, &str); 2] = [
     (
         "[vm]",
         "
-# While this swap is on, zswap is off, and pages are swapped one by one and rather than dropping cached files.
+# While this swap is on, zswap is off, pages are swapped one by one and rather than dropping cached files, and user sessions keep
+# memory when a program takes all of it.
 [vm]
 tune = true
+protect-sessions = \"min(ram / 8, 256MiB)\"
 ",
     ),
     (

@@ -104,7 +104,7 @@ pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &
     if facts.lacks_memory_controller && bytes.is_ok() {
         let message = "protect-sessions has no effect: the memory controller of control groups (version 2) is not there";
         let hint =
-            "boot with systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory, or leave it out".to_owned();
+            "boot with systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory, or write \"none\"".to_owned();
         problems.push(problem(Severity::Warning, &size.origin, message.to_owned(), Some(hint)));
     }
     bytes.map_or_else(
