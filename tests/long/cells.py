@@ -29,8 +29,10 @@ def build():
 
 
 def commit():
-    """The commit that is measured."""
-    return subprocess.run([LONG / "clean-commit", "tests/lab/scenarios", "tests/long", "tests/bench"], check=True, capture_output=True, text=True).stdout.strip()
+    """The commit that is measured: the last one that changed zramd, this command, its scenario, or the programs in it."""
+    command = Path(sys.argv[0]).resolve().relative_to(REPOSITORY)
+    paths = (command, f"tests/lab/scenarios/*{command.name}", "tests/long/pressure")
+    return subprocess.run([LONG / "clean-commit", *paths], check=True, capture_output=True, text=True).stdout.strip()
 
 
 class Results:
