@@ -231,10 +231,11 @@ fn objects_lead_to_each_other() {
         let mut changes = changes(&client, disk).await;
         let node = format!("/dev/{}", device.rsplit('/').next().unwrap());
         assert!(Command::new("umount").arg(place("held")).status().unwrap().success());
-        until(&mut changes, "FsType", |name: &String| name != "ext4").await;
+        until(&mut changes, "Options", String::is_empty).await;
         assert_eq!(path_of(disk, "RamDisk", "Device").await, device);
+        assert_eq!(property::<String>(&client, disk, "org.zramd1.RamDisk", "FsType").await, "ext4");
         assert!(Command::new("mount").arg(node).arg(place("held")).status().unwrap().success());
-        until(&mut changes, "FsType", |name: &String| name == "ext4").await;
+        until(&mut changes, "Options", |options: &String| !options.is_empty()).await;
 
         let plain = "/org/zramd1/disk/plain";
         let options = HashMap::<String, OwnedVariant>::new();
