@@ -19,7 +19,7 @@ use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
 use logic::ramdisk::status::LoadState;
 use logic::record::{Progress, Record, Target, Undo};
-use logic::request::{Choice, DeviceRequest, Purpose, Request};
+use logic::request::{Choice, DeviceRequest, Request};
 use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
@@ -202,10 +202,7 @@ fn device<H: Host>(
     let record = record.filter(|record| {
         record.is_about(facts.diskseq) && (facts.initialised || record.progress == Progress::Working)
     });
-    let request = record.and_then(|record| match &record.request {
-        Request::Device(request) => Some(request),
-        Request::RamDisk(_) | Request::Vm(_) => None,
-    });
+    let request = record.and_then(|record| record.request.device());
     let text = |attribute| around.text(number, attribute);
     let swap = around.swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| SwapView {
         priority: swap.priority,
@@ -346,20 +343,17 @@ fn disks<H: Host>(
             if let Some(number) = request.number {
                 // Also while it is not mounted.
                 view.device = format!("zram{number}");
-                view.fs_type = file_system(records, number).unwrap_or_default().to_owned();
+                if !view.mounted {
+                    let device =
+                        records.get(&Target::Device(number)).and_then(|record| record.request.device());
+                    view.fs_type =
+                        device.and_then(|device| device.purpose.fs_type()).unwrap_or_default().to_owned();
+                }
             }
             found.insert(name.clone(), view);
         }
     }
     Ok(found.into_values().collect())
-}
-
-/// The type of the file system on zramN.
-fn file_system(records: &BTreeMap<Target, Record>, number: u32) -> Option<&str> {
-    match &records.get(&Target::Device(number))?.request {
-        Request::Device(DeviceRequest { purpose: Purpose::Filesystem { fs_type, .. }, .. }) => Some(fs_type),
-        _ => None,
-    }
 }
 
 fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts: &[MountLine]) -> DiskView {

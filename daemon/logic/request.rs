@@ -23,6 +23,14 @@ pub enum Request {
 }
 
 impl Request {
+    /// That of a zram device.
+    pub fn device(&self) -> Option<&DeviceRequest> {
+        match self {
+            Request::Device(device) => Some(device),
+            Request::RamDisk(_) | Request::Vm(_) => None,
+        }
+    }
+
     /// Its mount, if any.
     pub fn mount(&self) -> Option<&MountRequest> {
         match self {
