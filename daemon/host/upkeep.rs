@@ -48,6 +48,8 @@ pub trait Upkeep: Host {
     fn block_bytes(&self, path: &str) -> Result<u64, HostError>;
     /// The stored state; `None` if there is none.
     fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError>;
+    /// Gives way to other programs from now on.
+    fn lower_priority(&mut self);
     /// Replaces the stored state.
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError>;
 }

@@ -133,6 +133,8 @@ pub struct State {
     pub busy: Busy,
     /// State of maintenance.
     pub states: BTreeMap<StateFile, String>,
+    /// Whether maintenance gives way to other programs.
+    pub gives_way: bool,
     /// Bytes of each block device.
     pub block_bytes: BTreeMap<String, u64>,
     /// Arguments of the calls of `zramd-worker`.
@@ -208,6 +210,7 @@ impl SimMachine {
             boot_id: "boot-1".to_owned(),
             busy: Busy::default(),
             states: BTreeMap::new(),
+            gives_way: false,
             block_bytes: BTreeMap::new(),
             worked: Vec::new(),
             script: Script::default(),

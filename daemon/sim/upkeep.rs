@@ -56,6 +56,10 @@ impl Upkeep for SimHost {
         Ok(self.machine().look().states.get(&file).cloned())
     }
 
+    fn lower_priority(&mut self) {
+        self.machine().change().gives_way = true;
+    }
+
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
         self.act(file.path(), "write", |state, _| {
             state.states.insert(file, text.to_owned());

@@ -85,6 +85,22 @@ fn a_run_leaves_the_rest_to_the_next_one_after_a_while() {
 }
 
 #[test]
+fn only_the_timer_writes_back_at_low_priority_and_only_a_request_recompresses_at_normal() {
+    for (cause, begins, ends) in [
+        (Cause::Timer, true, true),
+        (Cause::Pressure(Level::Critical), false, true),
+        (Cause::Request, false, false),
+    ] {
+        let mut first = None;
+        let (machine, report, ended) =
+            run(cause, |machine| _ = first.get_or_insert(machine.look().gives_way));
+        assert_eq!(ended, Ok(()), "{cause}");
+        assert!(done(&report).iter().any(|(policy, _)| *policy == "recompress"), "{cause}: {report:?}");
+        assert_eq!((first, machine.look().gives_way), (Some(begins), ends), "{cause}");
+    }
+}
+
+#[test]
 fn a_disk_that_fails_is_left_alone_for_an_hour() {
     let (machine, loaded) = full();
     let order = Order::all(Cause::Pressure(Level::Critical));

@@ -132,6 +132,9 @@ pub fn run<H: Upkeep>(
     order: &Order,
     watch: &mut dyn Watch,
 ) -> (Report, Result<(), Stopped>) {
+    if order.cause == Cause::Timer {
+        host.lower_priority();
+    }
     let mut state = State::read(host);
     let machine = Machine::observe(host, &mut state);
     let report = Report { cause: order.cause.to_string(), ..Report::default() };
@@ -264,6 +267,10 @@ impl<H: Upkeep> Run<'_, H> {
                     && self.cause != Cause::Filling
                     && matches!(ended, Ok(()) | Err(Stopped::Failed(_)))
                 {
+                    if self.cause.is_short() {
+                        // It needs much time of a CPU. Write-back, which programs wait for, has come first.
+                        self.host.lower_priority();
+                    }
                     let other = write_back.filter(|_| matches!(device.backing, Ok(Some(_))));
                     let other = other.map(|other| other.age);
                     let done = self.counted(RECOMPRESS, |run| run.recompress(device, settings, None, other));

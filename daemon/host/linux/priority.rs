@@ -1,4 +1,12 @@
-//! Idle CPU and I/O priority.
+//! CPU and I/O priority.
+
+/// Gives this thread and its later children the highest nice value, and with it the lowest I/O priority of the class best-effort. Not the
+/// idle class: while others read from a disk all the time, mq-deadline serves that only every few seconds. Errors are ignored.
+#[allow(unsafe_code)]
+pub fn low() {
+    // SAFETY: the call takes numbers only.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}
 
 /// Gives this process and its later children the idle CPU and I/O priority. Errors are ignored.
 #[allow(unsafe_code)]

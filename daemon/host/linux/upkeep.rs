@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{LinuxHost, durable, files};
+use super::{LinuxHost, durable, files, priority};
 use crate::upkeep::{Resource, StateFile, Upkeep};
 use crate::{Host, HostError};
 
@@ -58,6 +58,10 @@ impl Upkeep for LinuxHost {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(HostError::io(file.path(), "read", &error)),
         }
+    }
+
+    fn lower_priority(&mut self) {
+        priority::low();
     }
 
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
