@@ -166,8 +166,8 @@ fn sessions_keep_memory_where_compressed_swap_is_configured() {
     };
     let vm = "[vm]\nprotect-sessions = \"min(ram / 8, 256MiB)\"\n";
     let expected = [
-        "init.scope.d/zramd.conf MemoryLow=134217728",
-        "system.slice.d/zramd.conf MemoryLow=134217728",
+        "init.scope.d/zramd.conf MemoryMin=134217728",
+        "system.slice.d/zramd.conf MemoryMin=134217728",
         "user-.slice.d/zramd.conf MemoryMin=268435456",
         "user.slice.d/zramd.conf MemoryMin=268435456",
         "user@.service.d/zramd.conf MemoryMin=268435456",

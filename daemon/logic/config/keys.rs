@@ -502,7 +502,7 @@ pub mod vm {
         Type::Size { none: true },
         Text("none"),
         "\"min(ram / 8, 256MiB)\"",
-        "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half as much for system services (MemoryLow=), while compressed swap is configured.",
+        "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half as much for system services (of system.slice), while compressed swap is configured.",
     );
 
     /// In the order of the example file.

@@ -143,8 +143,8 @@ fn protection_files(bytes: u64) -> Vec<UnitFile> {
         ("user.slice", "Slice", "MemoryMin", bytes),
         ("user-.slice", "Slice", "MemoryMin", bytes),
         ("user@.service", "Service", "MemoryMin", bytes),
-        ("system.slice", "Slice", "MemoryLow", bytes / 2),
-        ("init.scope", "Scope", "MemoryLow", bytes / 2),
+        ("system.slice", "Slice", "MemoryMin", bytes / 2),
+        ("init.scope", "Scope", "MemoryMin", bytes / 2),
     ];
     let file = |(unit, section, key, bytes): (&str, &str, &str, u64)| UnitFile {
         path: format!("{unit}.d/zramd.conf"),
