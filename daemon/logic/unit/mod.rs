@@ -140,15 +140,17 @@ fn timer_files(interval: Duration) -> Vec<UnitFile> {
 /// drop-in of session.slice in `units` passes it on within a user manager.
 fn protection_files(bytes: u64) -> Vec<UnitFile> {
     let parts = [
-        ("user.slice", "Slice", "MemoryMin", bytes),
-        ("user-.slice", "Slice", "MemoryMin", bytes),
-        ("user@.service", "Service", "MemoryMin", bytes),
-        ("system.slice", "Slice", "MemoryMin", bytes / 2),
-        ("init.scope", "Scope", "MemoryMin", bytes / 2),
+        ("user.slice", "Slice", bytes),
+        ("user-.slice", "Slice", bytes),
+        ("user@.service", "Service", bytes),
+        ("system.slice", "Slice", bytes / 2),
+        ("init.scope", "Scope", bytes / 2),
     ];
-    let file = |(unit, section, key, bytes): (&str, &str, &str, u64)| UnitFile {
+    let file = |(unit, section, bytes): (&str, &str, u64)| UnitFile {
         path: format!("{unit}.d/zramd.conf"),
-        contents: Contents::Text(Unit::bare().section(section).line(key, &bytes.to_string()).finish()),
+        contents: Contents::Text(
+            Unit::bare().section(section).line("MemoryMin", &bytes.to_string()).finish(),
+        ),
     };
     parts.into_iter().filter(|_| bytes > 0).map(file).collect()
 }
