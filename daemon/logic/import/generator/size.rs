@@ -89,7 +89,8 @@ fn literal(value: &str, given: &Given, warnings: &mut Vec<String>) -> Result<Str
             ));
             text.push_str(power);
             rest = &rest[letter.len_utf8()..];
-        } else if next == Some('%') && is_number(&text) {
+        }
+        if rest.starts_with('%') && is_number(&text) {
             // Directly after a number, zramd could parse it as a share of RAM.
             text.push(' ');
         }
@@ -135,6 +136,7 @@ mod tests {
             ("min(ram, 4G) + 1u", "min(ram, 4e9) + 1e-6", 2),
             ("50% + 1", "50 % + 1", 0),
             ("m% + 1", "4 % + 1", 0),
+            ("7k%-2", "7e3 %-2", 1),
             ("ram%7", "ram%7", 0),
             ("2GiB", "2GiB", 1),
             ("50%", "50%", 1),
