@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use engine::ramdisk::{self, Disk, Progress, Request, Saved, keep};
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
-use host::linux::ramdisk::{Calls, be_idle};
+use host::linux::ramdisk::Calls;
 use host::linux::{clock, interrupt, places, unit_files};
 use logic::exit::ExitStatus;
 use logic::human::human;
@@ -222,9 +222,6 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         return Ok(format!("{name}: not in use, nothing to save"));
     }
     let last = reason == SaveReason::Stop;
-    if reason == SaveReason::Timer {
-        be_idle();
-    }
     let mut notes = Vec::new();
     match job.hook(Hook::PreSave, reason.word()) {
         Ok(()) => {}

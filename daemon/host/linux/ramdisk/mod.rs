@@ -25,7 +25,7 @@ pub use list::Name;
 use logic::ramdisk::entry::{Attribute, Kind, Meta, Time};
 use logic::ramdisk::limits;
 pub use script::Calls;
-pub use system::{BTRFS, FileSystem, TMPFS, be_idle};
+pub use system::{BTRFS, FileSystem, TMPFS};
 pub use trusted::Untrusted;
 
 type Result<T> = std::result::Result<T, Errno>;

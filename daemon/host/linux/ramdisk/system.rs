@@ -169,15 +169,6 @@ fn sync_range(file: BorrowedFd<'_>, offset: u64, length: u64, flags: libc::c_uin
     unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) };
 }
 
-/// Sets the idle I/O priority for this process (ioprio_set(2), `IOPRIO_CLASS_IDLE`).
-#[allow(unsafe_code)]
-pub fn be_idle() {
-    const WHO_PROCESS: libc::c_int = 1;
-    const CLASS_IDLE: libc::c_int = 3 << 13;
-    // SAFETY: the call takes numbers only. Kernels without I/O priorities return an error, which is ignored.
-    unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
-}
-
 fn from_timespec(time: rustix::fs::Timespec) -> Time {
     Time { seconds: time.tv_sec, nanoseconds: u32::try_from(time.tv_nsec).unwrap_or(0) }
 }
