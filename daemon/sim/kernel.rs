@@ -149,6 +149,8 @@ pub struct Device {
     pub backing: Option<String>,
     /// `compressed_writeback`.
     pub compressed: bool,
+    /// `writeback_batch_size`.
+    pub batch: u32,
     /// Contents by page number; missing pages read as zeros.
     pub pages: BTreeMap<u64, Vec<u8>>,
     /// State of each page.
@@ -171,6 +173,7 @@ impl Device {
             parameters: BTreeMap::new(),
             backing: None,
             compressed: false,
+            batch: 32,
             pages: BTreeMap::new(),
             slots: Slots::default(),
             filesystem: None,
@@ -219,7 +222,7 @@ impl Device {
             Attribute::Stat => "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n".to_owned(),
             Attribute::BackingDev => format!("{}\n", self.backing.as_deref().unwrap_or("none")),
             Attribute::CompressedWriteback => format!("{}\n", u8::from(self.compressed)),
-            Attribute::WritebackBatchSize => "32\n".to_owned(),
+            Attribute::WritebackBatchSize => format!("{}\n", self.batch),
             Attribute::WritebackLimit => format!("{}\n", self.slots.limit),
             Attribute::WritebackLimitEnable => format!("{}\n", u8::from(self.slots.limited)),
             _ => return Err(Errno::ACCES),
@@ -298,6 +301,10 @@ impl Device {
             }
             Attribute::CompressedWriteback => {
                 self.compressed = value == "1";
+                Ok(())
+            }
+            Attribute::WritebackBatchSize => {
+                self.batch = value.parse().map_err(|_| Errno::INVAL)?;
                 Ok(())
             }
             Attribute::BackingDev => {

@@ -87,13 +87,14 @@ fn a_store_is_made_before_the_device_and_goes_after_it() {
 }
 
 #[test]
-fn pages_are_written_as_they_are_stored_where_the_kernel_can() {
-    for (kernel, expected) in [(KernelConfig::full(), false), (KernelConfig::newest(), true)] {
+fn pages_are_written_as_they_are_stored_and_some_at_once_where_the_kernel_can() {
+    for (kernel, expected) in [(KernelConfig::full(), (false, 32)), (KernelConfig::newest(), (true, 8))] {
         let machine = SimMachine::new(kernel);
         let disk = BlockProbe { device: Some((8, 3)), head: Vec::new(), holders: Vec::new() };
         machine.change().blocks.insert("/dev/sda3".to_owned(), disk);
         apply(&machine, "writeback-device = \"/dev/sda3\"");
-        assert_eq!(machine.look().devices[&0].compressed, expected);
+        let device = &machine.look().devices[&0];
+        assert_eq!((device.compressed, device.batch), expected);
     }
 }
 

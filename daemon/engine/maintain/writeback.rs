@@ -235,11 +235,9 @@ impl<H: Upkeep> Run<'_, H> {
         let number = device.number;
         let begin = self.written(number)?;
         let mut note = String::new();
-        // A pause lets readers of statistics proceed and, unless it was asked for, leaves half of the disk's time to others: while
-        // memory is short, programs read their files again. Where the kernel writes one page after another, their requests
-        // wait for one page at most.
-        let writes_singly = !self.host.has_attribute(number, Attribute::WritebackBatchSize);
-        let pauses_briefly = self.cause == Cause::Request || self.cause.is_short() && writes_singly;
+        // A pause lets readers of statistics proceed and, unless memory is short or it was asked for, leaves half of the disk's
+        // time to others.
+        let pauses_briefly = self.cause == Cause::Request || self.cause.is_short();
         let mut next = Some(Chunks::begin(bytes / device.page_size.max(1), self.cause));
         while let Some(chunks) = next {
             self.watch.check()?;
