@@ -48,10 +48,10 @@ class Results:
         return [dict(zip(self.fields, line.split("\t"))) for line in lines[1:]]
 
     def newest(self):
-        """Those of the commit that was measured last, for each kernel."""
+        """Those of the commit that was measured last, for each kernel and arm: a change of zramd leaves its peers as they are."""
         rows = self.rows()
-        last = {row["kernel"]: row["commit"] for row in rows}
-        return [row for row in rows if row["commit"] == last[row["kernel"]]]
+        last = {(row["kernel"], row["arm"]): row["commit"] for row in rows}
+        return [row for row in rows if row["commit"] == last[row["kernel"], row["arm"]]]
 
     def note(self, row):
         """Adds a line."""
