@@ -102,7 +102,10 @@ impl Killers {
             (0, _) => "When memory runs out, only the kernel ends programs, and the machine may stall before. earlyoom or systemd-oomd end them earlier.".to_owned(),
             (1, true) => format!("When memory runs out, {who} ends programs."),
             (1, false) => format!("When memory runs out, {who} ends programs: {}.", conditions.join("; ")),
-            _ => format!("When memory runs out, {who} end programs. One of them is enough: disable the others."),
+            (_, none) => {
+                let detail = if none { String::new() } else { format!(" (systemd-oomd: {})", conditions.join("; ")) };
+                format!("When memory runs out, {who} end programs{detail}. One of them is enough: disable the others.")
+            }
         }
     }
 }
@@ -156,6 +159,8 @@ mod tests {
         ] {
             let sentence = killers.sentence();
             assert!(killers.others.iter().all(|name| sentence.contains(name)), "{sentence}");
+            let units = killers.systemd_oomd.iter().flat_map(|oomd| &oomd.swap).collect::<Vec<_>>();
+            assert!(units.iter().all(|unit| sentence.contains(unit.as_str())), "{sentence}");
             assert_eq!(sentence.contains("systemd-oomd"), killers.systemd_oomd.is_some(), "{sentence}");
         }
     }
