@@ -27,7 +27,7 @@ use logic::work::{Outcome, Work};
 pub const NAME: &str = "maintenance";
 /// The unit that does it.
 const UNIT: &str = "zramd-maintenance.service";
-/// Longer than a run may take (`TimeoutStartSec=`): after that, its PID may belong to another process.
+/// Longer than a run may take, unless it was asked for: after that, its PID may belong to another process.
 const LONGEST: Duration = Duration::from_secs(31 * 60);
 
 impl Core {
