@@ -34,6 +34,8 @@ pub struct KernelConfig {
     pub passes: Passes,
     /// Whether write-back knows `huge_idle` (since 5.19).
     pub writes_huge_idle: bool,
+    /// Whether compressed write-back has the name `writeback_compressed`.
+    pub other_name: bool,
     /// Time to recompress one page.
     pub recompress_time: Duration,
     /// Time to write one page back.
@@ -60,6 +62,7 @@ impl KernelConfig {
             exact_marks: true,
             passes: Passes::Walk,
             writes_huge_idle: true,
+            other_name: false,
             recompress_time: Duration::ZERO,
             write_time: Duration::ZERO,
             scan_time: Duration::ZERO,
@@ -92,6 +95,7 @@ impl KernelConfig {
 
     /// Whether devices have this attribute.
     pub fn has(&self, attribute: Attribute) -> bool {
+        let is_newest = self.writeback && self.passes == Passes::Buckets;
         match attribute {
             Attribute::AlgorithmParams => self.algorithm_params,
             Attribute::DiskSeq => self.diskseq,
@@ -102,10 +106,9 @@ impl KernelConfig {
             | Attribute::Writeback
             | Attribute::WritebackLimit
             | Attribute::WritebackLimitEnable => self.writeback,
-            Attribute::CompressedWriteback | Attribute::WritebackBatchSize => {
-                self.writeback && self.passes == Passes::Buckets
-            }
-            Attribute::WritebackCompressed => false,
+            Attribute::CompressedWriteback => is_newest && !self.other_name,
+            Attribute::WritebackCompressed => is_newest && self.other_name,
+            Attribute::WritebackBatchSize => is_newest,
             _ => true,
         }
     }
@@ -221,7 +224,9 @@ impl Device {
             }
             Attribute::Stat => "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n".to_owned(),
             Attribute::BackingDev => format!("{}\n", self.backing.as_deref().unwrap_or("none")),
-            Attribute::CompressedWriteback => format!("{}\n", u8::from(self.compressed)),
+            Attribute::CompressedWriteback | Attribute::WritebackCompressed => {
+                format!("{}\n", u8::from(self.compressed))
+            }
             Attribute::WritebackBatchSize => format!("{}\n", self.batch),
             Attribute::WritebackLimit => format!("{}\n", self.slots.limit),
             Attribute::WritebackLimitEnable => format!("{}\n", u8::from(self.slots.limited)),
@@ -296,10 +301,12 @@ impl Device {
                 }
                 _ => Err(Errno::INVAL),
             },
-            Attribute::BackingDev | Attribute::CompressedWriteback if self.is_initialised() => {
+            Attribute::BackingDev | Attribute::CompressedWriteback | Attribute::WritebackCompressed
+                if self.is_initialised() =>
+            {
                 Err(Errno::BUSY)
             }
-            Attribute::CompressedWriteback => {
+            Attribute::CompressedWriteback | Attribute::WritebackCompressed => {
                 self.compressed = value == "1";
                 Ok(())
             }

@@ -88,7 +88,10 @@ fn a_store_is_made_before_the_device_and_goes_after_it() {
 
 #[test]
 fn pages_are_written_as_they_are_stored_and_some_at_once_where_the_kernel_can() {
-    for (kernel, expected) in [(KernelConfig::full(), (false, 32)), (KernelConfig::newest(), (true, 8))] {
+    let renamed = KernelConfig { other_name: true, ..KernelConfig::newest() };
+    for (kernel, expected) in
+        [(KernelConfig::full(), (false, 32)), (KernelConfig::newest(), (true, 8)), (renamed, (true, 8))]
+    {
         let machine = SimMachine::new(kernel);
         let disk = BlockProbe { device: Some((8, 3)), head: Vec::new(), holders: Vec::new() };
         machine.change().blocks.insert("/dev/sda3".to_owned(), disk);
