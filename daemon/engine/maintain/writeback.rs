@@ -41,6 +41,7 @@ impl<H: Upkeep> Run<'_, H> {
             free: backing,
             left: ledger.left(settings.daily),
             wait: ledger.wait(),
+            written: self.report.actions.iter().map(|action| action.written_bytes).sum(),
             page_size: device.page_size,
             stored_pages: device.stored_pages,
             utilisation: self.machine.utilisation,

@@ -495,7 +495,7 @@ pub mod vm {
         Type::Word(&["stop", "swap"]),
         Text("stop"),
         "\"swap\"",
-        "While nine of ten pages that are swapped out do not compress, swapping frees no memory: \"stop\" sets vm.swappiness to 0, for 30 s at a time. Not beside write-back and other swap.",
+        "While nine of ten pages that are swapped out do not compress, swapping frees no memory: \"stop\" sets vm.swappiness to 0, for 30 s at a time. Not beside other swap.",
     );
     pub const PROTECT_SESSIONS: Key = key(
         "protect-sessions",
@@ -570,7 +570,7 @@ pub mod maintenance {
         Type::Bool,
         Unset("false, true with another of its keys"),
         "true",
-        "Whether idle pages are written to the backing device, incompressible ones first: by the timer, under pressure, and when compressed swap takes more than 12 % of the memory and more arrives.",
+        "Whether idle pages are written to the backing device, incompressible ones first: by the timer, and, unless pressure.enabled is false, under pressure and when compressed swap takes more than 12 % of the memory and more arrives.",
     );
     pub const WRITEBACK_DEVICE: Key = key(
         "writeback.device",
@@ -591,7 +591,7 @@ pub mod maintenance {
         Type::Size { none: false },
         Text("300MiB"),
         "\"300MiB\"",
-        "Upper bound of one run, multiplied by the share of memory in use.",
+        "Upper bound of one run. For runs of the timer, it is multiplied by the share of memory in use.",
     );
     pub const WRITEBACK_IDLE_AGE: Key = key(
         "writeback.idle-age",
@@ -612,14 +612,14 @@ pub mod maintenance {
         Type::Bool,
         Bool(false),
         "true",
-        "Whether incompressible pages are written without being idle.",
+        "Whether incompressible pages are written without being idle, except while memory is short.",
     );
     pub const PRESSURE_ENABLED: Key = key(
         "pressure.enabled",
         Type::Bool,
         Unset("true with writeback or another of its keys, otherwise false"),
         "true",
-        "Whether zramd watches memory pressure: it reports it, and warns of swap that is full or fails. With recompress or writeback, it shortens the ages above and compacts. Needs Linux 5.13. The kernel updates the figures every two seconds; shorter pressure is not seen.",
+        "Whether zramd watches memory pressure: it reports it, and warns of swap that is full or fails. With recompress or writeback, it shortens the ages above and compacts. Needs Linux 5.13.",
     );
     pub const PRESSURE_MODERATE: Key = key(
         "pressure.moderate",

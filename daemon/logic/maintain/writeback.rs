@@ -29,7 +29,7 @@ pub struct Settings {
     pub daily: u64,
     /// Limit of one run in bytes.
     pub per_run: u64,
-    /// Whether to write incompressible pages that are not idle.
+    /// Whether to write incompressible pages that are not idle, unless memory is short.
     pub huge: bool,
 }
 
@@ -42,6 +42,8 @@ pub struct Seen {
     pub left: u64,
     /// Time until more of the budget is available.
     pub wait: Duration,
+    /// Bytes that the run has written from other devices.
+    pub written: u64,
     /// Bytes per page.
     pub page_size: u64,
     /// Pages stored in memory.
@@ -110,7 +112,8 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
     // While memory is short and on request, the limit does not depend on the memory in use.
     let share = if cause == Cause::Timer { seen.utilisation.clamp(0.0, 1.0) } else { 1.0 };
     let needed = if cause == Cause::Filling { seen.excess } else { u64::MAX };
-    let bytes = part(settings.per_run, share).min(free).min(seen.left).min(needed);
+    let of_run = part(settings.per_run, share).saturating_sub(seen.written);
+    let bytes = of_run.min(free).min(seen.left).min(needed);
     let bytes = whole_pages(bytes, seen.page_size);
     if bytes < LEAST {
         let why = if seen.left < LEAST {
@@ -121,12 +124,15 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
             )
         } else if free < LEAST {
             format!("the backing device is full ({} free)", human(free))
+        } else if seen.written > 0 && of_run < LEAST {
+            format!("the run has written {} from other devices", human(seen.written))
         } else {
             format!("{} is too little to wake a disk for", human(bytes))
         };
         return Err(why);
     }
-    Ok(Run { bytes, huge: settings.huge, cause })
+    // A page that has just been read from the disk is not idle.
+    Ok(Run { bytes, huge: settings.huge && !cause.is_short(), cause })
 }
 
 /// A fraction, 0 to 1, of an amount, in steps of a thousandth.
@@ -168,6 +174,7 @@ mod tests {
         assert_eq!(run(&seen(), Cause::Timer).bytes, 150 * MIB);
         assert_eq!(run(&Seen { left: 7 * MIB, ..seen() }, Cause::Timer).bytes, 7 * MIB);
         assert_eq!(run(&Seen { free: Some(6 * MIB + 5), ..seen() }, Cause::Timer).bytes, 6 * MIB);
+        assert_eq!(run(&Seen { written: 20 * MIB, ..seen() }, Cause::Timer).bytes, 130 * MIB);
         assert!(!run(&seen(), Cause::Timer).huge);
     }
 
@@ -189,6 +196,21 @@ mod tests {
         skipped(&Seen { utilisation: 0.01, ..seen() });
         skipped(&Seen { free: None, ..seen() });
         skipped(&Seen { stored_pages: 0, ..seen() });
+        assert!(skipped(&Seen { written: 146 * MIB, ..seen() }).contains("146.0 MiB"));
+    }
+
+    #[test]
+    fn incompressible_pages_that_are_not_idle_stay_while_memory_is_short() {
+        let settings = Settings { huge: true, ..SETTINGS };
+        let seen = Seen { excess: 20 * MIB, ..seen() };
+        for (cause, expected) in [
+            (Cause::Timer, true),
+            (Cause::Request, true),
+            (Cause::Filling, false),
+            (Cause::Pressure(Level::Critical), false),
+        ] {
+            assert_eq!(decide(&settings, &seen, cause).unwrap().huge, expected, "{cause}");
+        }
     }
 
     #[test]
