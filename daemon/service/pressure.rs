@@ -82,6 +82,7 @@ async fn sleep_and_look(core: &Arc<Core>, policy: Policy) -> std::io::Result<()>
 async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Result<()> {
     let mut gauge = Gauge::default();
     let (mut quiet, mut due, mut interval) = (0, Duration::ZERO, FIRST);
+    let mut reclaimed_before = u64::MAX;
     loop {
         // Before the gauge: a swap can be full while no level is known yet.
         let sample = core.resample().await;
@@ -116,7 +117,7 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
         let is_of_machine = policy.runs && {
             let vmstat = host.text(MachineFile::Vmstat).unwrap_or_default();
             let reclaimed = reclaimed(&vmstat, sample.page_size_bytes);
-            reclaimed > std::mem::replace(&mut seen.reclaimed, reclaimed)
+            reclaimed > std::mem::replace(&mut reclaimed_before, reclaimed)
         };
         let cause = if !is_of_machine {
             None
@@ -132,7 +133,7 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
             && !core.is_maintaining()
             && core.maintain(vec!["--reason".to_owned(), cause.to_string()]).await.is_ok()
         {
-            seen.filling.begins(&sample, now);
+            seen.filling.begins(cause, &sample, now);
             if let Cause::Pressure(level) = cause {
                 seen.last_run = Some((level, now));
             }
@@ -149,8 +150,6 @@ struct Seen {
     filling: Filling,
     /// Level and time, of a clock that is never set, of the last run.
     last_run: Option<(Level, Duration)>,
-    /// Bytes that the kernel has reclaimed since boot because the machine was short of memory.
-    reclaimed: u64,
 }
 
 /// What arrives in compressed swap.

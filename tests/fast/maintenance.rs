@@ -238,6 +238,74 @@ fn under_pressure_the_oldest_pages_are_written_first() {
     }
 }
 
+/// Their memory is freed in full.
+#[test]
+fn of_the_same_age_incompressible_pages_are_written_first() {
+    for kernel in KERNELS {
+        let (machine, loaded) = short_of_memory(kernel());
+        store(&machine, false, 0..4000);
+        store(&machine, true, 4000..8000);
+        pass_time(&machine, 26 * HOUR);
+        maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Moderate))).1.unwrap();
+        let written = |pages: std::ops::Range<u64>| {
+            let state = machine.look();
+            let slots = &state.devices[&0].slots.all;
+            pages.filter(|page| slots[&(16 + page)].written).count()
+        };
+        // A budget of 5120 pages, one of them for the header.
+        assert_eq!((written(0..4000), written(4000..8000)), (1119, 4000));
+    }
+}
+
+/// Two devices with 31 MiB each to write back, on the simulated machine of 8 GiB.
+fn two_devices(run_budget: &str) -> (SimMachine, Loaded) {
+    let sections: String = (0..2)
+        .map(|number| {
+            let swap = SWAP.replace("zram0", &format!("zram{number}")).replace("256MiB", "2GiB");
+            format!("{swap}writeback-device = \"/dev/wb{number}\"\n")
+        })
+        .collect();
+    let writeback = format!("[maintenance]\nwriteback = {{ enabled = true, run-budget = \"{run_budget}\" }}");
+    let loaded = load(&format!("{sections}{writeback}"));
+    let machine = machine(KernelConfig::full(), &load(""));
+    for number in 0..2 {
+        let (path, probe) = (format!("/dev/wb{number}"), machine.look().blocks["/dev/wb"].clone());
+        machine.change().blocks.insert(path.clone(), probe);
+        machine.change().block_bytes.insert(path, 100 * MIB);
+    }
+    provision(&machine, &loaded);
+    for number in 0..8000 {
+        for device in 0..2 {
+            machine.process().write_pages(device, (16 + number) * PAGE, &page(true, number)).unwrap();
+        }
+    }
+    pass_time(&machine, 26 * HOUR);
+    (machine, loaded)
+}
+
+#[test]
+fn a_run_keeps_to_its_limit_on_all_devices_together() {
+    let (machine, loaded) = two_devices("40MiB");
+    let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Request));
+    assert_eq!(ended, Ok(()));
+    let written: u64 = report.actions.iter().map(|action| action.written_bytes).sum();
+    assert_eq!(written, 40 * MIB, "{report:?}");
+    let devices: std::collections::BTreeSet<&str> =
+        report.actions.iter().map(|action| action.device.as_str()).collect();
+    assert_eq!(devices, ["zram0", "zram1"].into());
+}
+
+#[test]
+fn swap_on_two_devices_is_too_much_as_soon_as_both_together_are() {
+    let (machine, loaded) = two_devices("40MiB");
+    // 10 % of this are 52 MiB, more than each of them takes.
+    machine.change().ram_kib = 520 << 10;
+    let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Filling));
+    assert_eq!(ended, Ok(()));
+    let written: u64 = report.actions.iter().map(|action| action.written_bytes).sum();
+    assert!((10 * MIB..12 * MIB).contains(&written), "{written}: {report:?}");
+}
+
 #[test]
 fn a_requested_action_is_done() {
     let loaded = load(SWAP.trim_end());

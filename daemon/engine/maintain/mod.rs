@@ -40,7 +40,7 @@ const COMPACT: &str = "compact";
 /// Subject of a reason that applies to all policies.
 const MAINTENANCE: &str = "maintenance";
 
-/// The longest time of a run; the unit is ended after 30 minutes.
+/// The longest time of a run, unless it was asked for.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
 /// While memory is short, the daemon decides anew after this time.
 const LONGEST_WHILE_SHORT: Duration = Duration::from_secs(60);
@@ -121,6 +121,8 @@ struct Run<'a, H: Upkeep> {
     begun: Duration,
     /// Memory pressure when it began.
     level: Level,
+    /// Numbers of the devices that have a backing device.
+    backed: Vec<u32>,
     dry: bool,
     report: Report,
 }
@@ -140,7 +142,8 @@ pub fn run<H: Upkeep>(
     let report = Report { cause: order.cause.to_string(), ..Report::default() };
     let (begun, cause, dry) = (host.monotonic(), order.cause, order.dry_run);
     let level = cause.level().max(pressure_level(host));
-    let mut run = Run { host, watch, machine, state, cause, begun, level, dry, report };
+    let backed = Vec::new();
+    let mut run = Run { host, watch, machine, state, cause, begun, level, backed, dry, report };
     let done = run.everything(loaded, order);
     run.report.ended_monotonic_usec = micros(run.host.monotonic());
     if run.dry {
@@ -218,6 +221,8 @@ impl<H: Upkeep> Run<'_, H> {
             }
         }
         let mut devices = observe::devices(self.host, &mut self.state, &order.devices)?;
+        let is_backed = |device: &&Device| matches!(device.backing, Ok(Some(_)));
+        self.backed = devices.iter().filter(is_backed).map(|device| device.number).collect();
         // A run may end before the last one.
         devices.sort_by_key(|device| device.state.written_back.max(device.state.recompressed));
         if devices.is_empty() && order.devices.is_empty() {

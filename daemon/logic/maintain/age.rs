@@ -39,8 +39,9 @@ fn idle_age(range: Range, utilisation: f64) -> Duration {
 /// The shortest age if swap fills without pressure.
 const FILLING: Duration = Duration::from_secs(60);
 
-/// The shortest age while memory is short: a page that has just been read from disk is not written there again.
-const fn shortest(level: Level) -> Duration {
+/// The shortest age of pages that are written back while memory is short, or, without pressure, while swap fills: a page
+/// that has just been read from disk is not written there again.
+pub const fn shortest(level: Level) -> Duration {
     match level {
         Level::None => FILLING,
         Level::Moderate => Duration::from_secs(300),

@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+use super::Cause;
+use super::age::shortest;
+use super::pressure::Level;
 use crate::device::derived::Derived;
 use crate::device::stat::MmStat;
 use crate::sample::{DeviceView, RoleView, Snapshot};
@@ -17,14 +20,15 @@ const OF_LIMIT: (u64, u64) = (75, 60);
 /// Bytes that arrive between two runs at least: without them, swap is not filling.
 const ARRIVED: u64 = 16 << 20;
 
-/// Whether a device takes too much memory; `total` is the memory of the machine in bytes.
-fn is_too_much(memory: &MmStat, total: u64) -> bool {
-    over(memory, total, |(most, _)| most) > 0
+/// Whether a device takes too much memory, with the bytes that others like it take; `total` is the memory of the machine.
+fn is_too_much(memory: &MmStat, others: u64, total: u64) -> bool {
+    over(memory, others, total, |(most, _)| most) > 0
 }
 
-/// Uncompressed bytes to write back until a device takes as little memory as it should.
-pub fn excess(memory: &MmStat, derived: &Derived, total: u64) -> u64 {
-    let over = over(memory, total, |(_, aim)| aim);
+/// Uncompressed bytes to write back until a device and others like it, which take `others` bytes, take as little memory as
+/// they should.
+pub fn excess(memory: &MmStat, others: u64, derived: &Derived, total: u64) -> u64 {
+    let over = over(memory, others, total, |(_, aim)| aim).min(memory.mem_used_total);
     // The conversion saturates.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = (over as f64 * derived.compression_ratio.max(1.0)) as u64;
@@ -32,16 +36,18 @@ pub fn excess(memory: &MmStat, derived: &Derived, total: u64) -> u64 {
 }
 
 /// Bytes of memory above a percentage.
-fn over(memory: &MmStat, total: u64, percent: impl Fn((u64, u64)) -> u64) -> u64 {
-    let above = |of: u64, shares| memory.mem_used_total.saturating_sub(part(of, percent(shares)));
-    let above_limit = if memory.mem_limit == 0 { 0 } else { above(memory.mem_limit, OF_LIMIT) };
-    above(total, OF_MEMORY).max(above_limit)
+fn over(memory: &MmStat, others: u64, total: u64, percent: impl Fn((u64, u64)) -> u64) -> u64 {
+    let used = memory.mem_used_total;
+    let limit = if memory.mem_limit == 0 { u64::MAX } else { part(memory.mem_limit, percent(OF_LIMIT)) };
+    let of_all = used.saturating_add(others).saturating_sub(part(total, percent(OF_MEMORY)));
+    of_all.max(used.saturating_sub(limit))
 }
 
 /// Minimum time between two runs.
 const BACK_OFF: Duration = Duration::from_secs(30);
-/// Minimum time after a run that wrote nothing: the budget may be spent, or no page old enough.
-const AFTER_NOTHING: Duration = Duration::from_secs(600);
+/// Minimum time after a run that wrote nothing, because no page was old enough, or the budget is spent. Each further one
+/// doubles it, up to the second value.
+const AFTER_NOTHING: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(600));
 
 /// Notices that swap with a backing device fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,6 +64,8 @@ struct Begun {
     arrived: u64,
     /// Bytes written from it to backing devices until then.
     written_back: u64,
+    /// Minimum time until the next run if this one writes nothing.
+    after_nothing: Duration,
 }
 
 impl Filling {
@@ -65,19 +73,31 @@ impl Filling {
     pub fn is_due(self, snapshot: &Snapshot, now: Duration) -> bool {
         let arrives = self.last.is_none_or(|last| {
             let did_nothing = written_back(snapshot) == last.written_back;
-            let least = if did_nothing { AFTER_NOTHING } else { BACK_OFF };
+            let least = if did_nothing { last.after_nothing } else { BACK_OFF };
             // The counter of a new device begins at 0.
             let new = arrived(snapshot).checked_sub(last.arrived);
             now.saturating_sub(last.at) >= least && new.is_none_or(|bytes| bytes >= ARRIVED)
         });
-        arrives
-            && swaps(snapshot).any(|device| is_too_much(&device.stats.memory, snapshot.memory.total_bytes))
+        let used = || swaps(snapshot).map(|device| device.stats.memory.mem_used_total);
+        let all = used().fold(0, u64::saturating_add);
+        let is_too_much = |device: &DeviceView| {
+            let memory = &device.stats.memory;
+            is_too_much(memory, all.saturating_sub(memory.mem_used_total), snapshot.memory.total_bytes)
+        };
+        arrives && swaps(snapshot).any(is_too_much)
     }
 
-    /// Notes a run that begins now.
-    pub fn begins(&mut self, snapshot: &Snapshot, now: Duration) {
+    /// Notes a run that begins now. One that looks only for older pages says nothing about those that are written while
+    /// swap fills.
+    pub fn begins(&mut self, cause: Cause, snapshot: &Snapshot, now: Duration) {
+        if shortest(cause.level()) > shortest(Level::None) {
+            return;
+        }
         let (arrived, written_back) = (arrived(snapshot), written_back(snapshot));
-        self.last = Some(Begun { at: now, arrived, written_back });
+        let (first, longest) = AFTER_NOTHING;
+        let in_vain = self.last.filter(|last| last.written_back == written_back);
+        let after_nothing = in_vain.map_or(first, |last| (last.after_nothing * 2).min(longest));
+        self.last = Some(Begun { at: now, arrived, written_back, after_nothing });
     }
 }
 
@@ -111,9 +131,14 @@ mod tests {
 
     /// In MiB, with this memory limit (0 for none) and ratio, on a machine of 800 MiB.
     fn excess_mib(used: u64, limit: u64, compression_ratio: f64) -> (bool, u64) {
+        excess_beside(0, used, limit, compression_ratio)
+    }
+
+    fn excess_beside(others: u64, used: u64, limit: u64, compression_ratio: f64) -> (bool, u64) {
         let memory = MmStat { mem_used_total: used * MIB, mem_limit: limit * MIB, ..MmStat::default() };
         let derived = Derived { compression_ratio, ..Derived::default() };
-        (is_too_much(&memory, 800 * MIB), excess(&memory, &derived, 800 * MIB) / MIB)
+        let (others, total) = (others * MIB, 800 * MIB);
+        (is_too_much(&memory, others, total), excess(&memory, others, &derived, total) / MIB)
     }
 
     #[test]
@@ -123,6 +148,10 @@ mod tests {
         let with_limit = [36, 45, 46].map(|used| excess_mib(used, 60, 1.0));
         assert_eq!(with_limit, [(false, 0), (false, 9), (true, 10)]);
         assert_eq!(excess_mib(200, 0, 0.9), (true, 120), "data that does not compress is written as it is");
+        let beside = [10, 70, 90].map(|used| excess_beside(88, used, 0, 1.0));
+        assert_eq!(beside, [(true, 10), (true, 70), (true, 90)], "no more than it holds");
+        assert_eq!(excess_beside(88, 7, 0, 1.0), (false, 7));
+        assert!(excess_beside(500, 46, 60, 1.0).0);
     }
 
     /// A machine of 800 MiB whose swap takes 120 MiB, after this number of bytes was written to it.
@@ -142,19 +171,36 @@ mod tests {
     }
 
     #[test]
+    fn devices_are_judged_together() {
+        let of = |used: &[u64]| {
+            let mut sample = sample(MIB, "/dev/sda3");
+            sample.devices = used
+                .iter()
+                .map(|used| {
+                    let mut device = sample.devices[0].clone();
+                    device.stats.memory.mem_used_total = used * MIB;
+                    device
+                })
+                .collect();
+            Filling::default().is_due(&sample, Duration::ZERO)
+        };
+        assert_eq!([of(&[96]), of(&[90, 6]), of(&[90, 7]), of(&[])], [false, false, true, false]);
+    }
+
+    #[test]
     fn a_run_is_due_again_when_time_has_passed_and_pages_have_arrived() {
         let second = Duration::from_secs(1);
         let mut filling = Filling::default();
         assert!(filling.is_due(&sample(MIB, "/dev/sda3"), second));
         assert!(!filling.is_due(&sample(MIB, ""), second), "there is no backing device");
-        filling.begins(&sample(MIB, "/dev/sda3"), second);
+        filling.begins(Cause::Filling, &sample(MIB, "/dev/sda3"), second);
         for (arrived, written_back, now, expected) in [
             (MIB, 1, second + BACK_OFF, false),
             (MIB + ARRIVED, 1, BACK_OFF, false),
             (MIB + ARRIVED, 1, second + BACK_OFF, true),
             (0, 1, second + BACK_OFF, true), // a new device
             (MIB + ARRIVED, 0, second + BACK_OFF, false),
-            (MIB + ARRIVED, 0, second + AFTER_NOTHING, true),
+            (MIB + ARRIVED, 0, second + AFTER_NOTHING.0, true),
         ] {
             let mut sample = sample(arrived, "/dev/sda3");
             sample.devices[0].stats.backing.written_bytes = written_back;
@@ -162,13 +208,42 @@ mod tests {
         }
     }
 
+    #[test]
+    fn runs_that_write_nothing_become_rarer_until_one_writes() {
+        let mut filling = Filling::default();
+        let mut now = Duration::ZERO;
+        let mut run = |arrived: u64, written_back| {
+            let mut sample = sample(arrived * ARRIVED, "/dev/sda3");
+            sample.devices[0].stats.backing.written_bytes = written_back;
+            let begun = now;
+            while !filling.is_due(&sample, now) {
+                now += Duration::from_secs(1);
+            }
+            filling.begins(Cause::Filling, &sample, now);
+            now.saturating_sub(begun).as_secs()
+        };
+        let pauses: Vec<u64> = (1..8).map(|run_number| run(run_number, 0)).collect();
+        assert_eq!(pauses, [0, 60, 120, 240, 480, 600, 600]);
+        assert_eq!([run(8, MIB), run(9, MIB), run(10, MIB)], [30, 60, 120]);
+    }
+
+    #[test]
+    fn a_run_for_older_pages_does_not_delay_one_for_younger_ones() {
+        for (level, expected) in [(Level::Moderate, true), (Level::Severe, false), (Level::Critical, false)] {
+            let mut filling = Filling::default();
+            let now = Duration::from_secs(1);
+            filling.begins(Cause::Pressure(level), &sample(MIB, "/dev/sda3"), now);
+            assert_eq!(filling.is_due(&sample(MIB, "/dev/sda3"), now), expected, "{level:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_combination_of_figures_overflows(
-            mem_used_total in any::<u64>(), mem_limit in any::<u64>(), total in any::<u64>(), compression_ratio in any::<f64>()
+            used in any::<u64>(), others in any::<u64>(), mem_limit in any::<u64>(), total in any::<u64>(), ratio in any::<f64>()
         ) {
-            let memory = MmStat { mem_used_total, mem_limit, ..MmStat::default() };
-            excess(&memory, &Derived { compression_ratio, ..Derived::default() }, total);
+            let memory = MmStat { mem_used_total: used, mem_limit, ..MmStat::default() };
+            excess(&memory, others, &Derived { compression_ratio: ratio, ..Derived::default() }, total);
         }
     }
 }
