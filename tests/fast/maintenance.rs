@@ -198,6 +198,13 @@ fn with_accumulating_marks_no_young_page_is_written() {
     assert!(written(&machine) > 0);
 }
 
+/// How many of these pages were written back.
+fn written_of(machine: &SimMachine, pages: std::ops::Range<u64>) -> usize {
+    let state = machine.look();
+    let slots = &state.devices[&0].slots.all;
+    pages.filter(|page| slots[&(16 + page)].written).count()
+}
+
 /// Under pressure, younger pages follow until the limit of the run is reached.
 #[test]
 fn under_pressure_the_oldest_pages_are_written_first() {
@@ -213,11 +220,7 @@ fn under_pressure_the_oldest_pages_are_written_first() {
             store(&machine, false, pages);
             pass_time(&machine, age);
         }
-        let share = |pages: std::ops::Range<u64>| {
-            let state = machine.look();
-            let slots = &state.devices[&0].slots.all;
-            pages.filter(|page| slots[&(16 + page)].written).count()
-        };
+        let share = |pages| written_of(&machine, pages);
         let run = || maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Severe)));
         let (report, done) = run();
         assert_eq!(done, Ok(()));
@@ -247,13 +250,9 @@ fn of_the_same_age_incompressible_pages_are_written_first() {
         store(&machine, true, 4000..8000);
         pass_time(&machine, 26 * HOUR);
         maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Moderate))).1.unwrap();
-        let written = |pages: std::ops::Range<u64>| {
-            let state = machine.look();
-            let slots = &state.devices[&0].slots.all;
-            pages.filter(|page| slots[&(16 + page)].written).count()
-        };
         // A budget of 5120 pages, one of them for the header.
-        assert_eq!((written(0..4000), written(4000..8000)), (1119, 4000));
+        let written = [0..4000, 4000..8000].map(|pages| written_of(&machine, pages));
+        assert_eq!(written, [1119, 4000]);
     }
 }
 

@@ -129,11 +129,11 @@ impl<H: Upkeep> Run<'_, H> {
     fn excess(&self, device: &Device) -> Result<u64, HostError> {
         let (memory, backing) = (self.mm(device.number)?, self.backing(device.number)?);
         // Others may be gone by now.
-        let others = self.backed.iter().filter(|number| **number != device.number);
-        let others = others.map(|number| self.mm(*number).unwrap_or_default().mem_used_total).sum();
+        let used = |number: &u32| self.mm(*number).unwrap_or_default().mem_used_total;
+        let all = self.backed.iter().map(used).sum();
         let frame = Frame { page_size: device.page_size, free_bytes: 0, available_bytes: 0 };
         let total = self.machine.facts.memory.total_kib.saturating_mul(1024);
-        Ok(excess(&memory, others, &derive(&memory, &backing, frame), total))
+        Ok(excess(&memory, all, &derive(&memory, &backing, frame), total))
     }
 
     fn backing(&self, number: u32) -> Result<BdStat, HostError> {

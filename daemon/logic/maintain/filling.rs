@@ -20,15 +20,15 @@ const OF_LIMIT: (u64, u64) = (75, 60);
 /// Bytes that arrive between two runs at least: without them, swap is not filling.
 const ARRIVED: u64 = 16 << 20;
 
-/// Whether a device takes too much memory, with the bytes that others like it take; `total` is the memory of the machine.
-fn is_too_much(memory: &MmStat, others: u64, total: u64) -> bool {
-    over(memory, others, total, |(most, _)| most) > 0
+/// Whether a device takes too much memory: `all` bytes with others like it, of a machine with `total`.
+fn is_too_much(memory: &MmStat, all: u64, total: u64) -> bool {
+    over(memory, all, total, |(most, _)| most) > 0
 }
 
-/// Uncompressed bytes to write back until a device and others like it, which take `others` bytes, take as little memory as
-/// they should.
-pub fn excess(memory: &MmStat, others: u64, derived: &Derived, total: u64) -> u64 {
-    let over = over(memory, others, total, |(_, aim)| aim).min(memory.mem_used_total);
+/// Uncompressed bytes to write back until a device takes as little memory as it should, `all` being what it takes with others
+/// like it.
+pub fn excess(memory: &MmStat, all: u64, derived: &Derived, total: u64) -> u64 {
+    let over = over(memory, all, total, |(_, aim)| aim).min(memory.mem_used_total);
     // The conversion saturates.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = (over as f64 * derived.compression_ratio.max(1.0)) as u64;
@@ -36,11 +36,10 @@ pub fn excess(memory: &MmStat, others: u64, derived: &Derived, total: u64) -> u6
 }
 
 /// Bytes of memory above a percentage.
-fn over(memory: &MmStat, others: u64, total: u64, percent: impl Fn((u64, u64)) -> u64) -> u64 {
-    let used = memory.mem_used_total;
+fn over(memory: &MmStat, all: u64, total: u64, percent: impl Fn((u64, u64)) -> u64) -> u64 {
     let limit = if memory.mem_limit == 0 { u64::MAX } else { part(memory.mem_limit, percent(OF_LIMIT)) };
-    let of_all = used.saturating_add(others).saturating_sub(part(total, percent(OF_MEMORY)));
-    of_all.max(used.saturating_sub(limit))
+    let above_limit = memory.mem_used_total.saturating_sub(limit);
+    all.saturating_sub(part(total, percent(OF_MEMORY))).max(above_limit)
 }
 
 /// Minimum time between two runs.
@@ -78,13 +77,8 @@ impl Filling {
             let new = arrived(snapshot).checked_sub(last.arrived);
             now.saturating_sub(last.at) >= least && new.is_none_or(|bytes| bytes >= ARRIVED)
         });
-        let used = || swaps(snapshot).map(|device| device.stats.memory.mem_used_total);
-        let all = used().fold(0, u64::saturating_add);
-        let is_too_much = |device: &DeviceView| {
-            let memory = &device.stats.memory;
-            is_too_much(memory, all.saturating_sub(memory.mem_used_total), snapshot.memory.total_bytes)
-        };
-        arrives && swaps(snapshot).any(is_too_much)
+        let (all, total) = (used(snapshot), snapshot.memory.total_bytes);
+        arrives && swaps(snapshot).any(|device| is_too_much(&device.stats.memory, all, total))
     }
 
     /// Notes a run that begins now. One that looks only for older pages says nothing about those that are written while
@@ -103,6 +97,10 @@ impl Filling {
 
 fn part(bytes: u64, percent: u64) -> u64 {
     bytes / 100 * percent + bytes % 100 * percent / 100
+}
+
+fn used(snapshot: &Snapshot) -> u64 {
+    swaps(snapshot).map(|device| device.stats.memory.mem_used_total).sum()
 }
 
 fn arrived(snapshot: &Snapshot) -> u64 {
@@ -137,8 +135,8 @@ mod tests {
     fn excess_beside(others: u64, used: u64, limit: u64, compression_ratio: f64) -> (bool, u64) {
         let memory = MmStat { mem_used_total: used * MIB, mem_limit: limit * MIB, ..MmStat::default() };
         let derived = Derived { compression_ratio, ..Derived::default() };
-        let (others, total) = (others * MIB, 800 * MIB);
-        (is_too_much(&memory, others, total), excess(&memory, others, &derived, total) / MIB)
+        let (all, total) = ((others + used) * MIB, 800 * MIB);
+        (is_too_much(&memory, all, total), excess(&memory, all, &derived, total) / MIB)
     }
 
     #[test]
@@ -240,10 +238,10 @@ mod tests {
     proptest! {
         #[test]
         fn no_combination_of_figures_overflows(
-            used in any::<u64>(), others in any::<u64>(), mem_limit in any::<u64>(), total in any::<u64>(), ratio in any::<f64>()
+            used in any::<u64>(), all in any::<u64>(), mem_limit in any::<u64>(), total in any::<u64>(), ratio in any::<f64>()
         ) {
             let memory = MmStat { mem_used_total: used, mem_limit, ..MmStat::default() };
-            excess(&memory, others, &Derived { compression_ratio: ratio, ..Derived::default() }, total);
+            excess(&memory, all, &Derived { compression_ratio: ratio, ..Derived::default() }, total);
         }
     }
 }
