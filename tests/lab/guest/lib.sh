@@ -218,6 +218,9 @@ swap_out() {
     fi
 }
 
+# Runs a command as the user whose service manager is user@1000.service.
+of_user() { setpriv --reuid=1000 --regid=1000 --clear-groups env XDG_RUNTIME_DIR=/run/user/1000 "$@"; }
+
 # Whether all pages of the holder are unchanged.
 held_is_intact() {
     rm -f /run/held
