@@ -177,7 +177,7 @@ fn sessions_keep_memory_where_compressed_swap_is_configured() {
     assert_eq!(kept("[zram0]\n[vm]\nprotect-sessions = \"none\"\n"), none);
     assert_eq!(kept(&format!("[zram0]\nmount-point = \"/a\"\n{vm}")), none);
     assert_eq!(kept(&format!("[zram0]\nzram-size = 0\n{vm}")), none);
-    let (units, messages) = generate(root("[zram0]\n[vm]\nprotect-sessions = \"ram * 0.6\"\n", true).path());
+    let (units, messages) = generate(root("[zram0]\n[vm]\nprotect-sessions = \"ram * 0.26\"\n", true).path());
     assert!(messages.contains("zramd.toml:3:20: "), "{messages}");
     assert!(!units.contains_key("user.slice.d/zramd.conf") && units.contains_key("dev-zram0.swap"));
 }

@@ -85,18 +85,19 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     (items, unique)
 }
 
-/// Bytes of memory that sessions keep, at most half of it; 0 without compressed swap.
+/// Bytes of memory that sessions keep, at most a quarter of it: system services and systemd itself keep as much together. 0 without
+/// compressed swap.
 pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &mut Vec<Problem>) -> u64 {
     let is_swap = |item: &Item| {
         item.decision == Decision::Planned
             && matches!(&item.request, Some(Request::Device(device)) if matches!(device.purpose, Purpose::Swap { .. }))
     };
     let Some(size) = settings.vm.as_ref().and_then(|vm| vm.protected.as_ref()) else { return 0 };
-    let most = facts.memory.total_kib << 9;
+    let most = facts.memory.total_kib << 8;
     let bytes = match bytes(size, facts) {
         Ok(bytes) if bytes > most => {
-            let message = format!("`{}` is more than half of the memory, {}", size.text, human(most));
-            Err((message, Some("sessions would take it from everything else")))
+            let message = format!("`{}` is more than a quarter of the memory, {}", size.text, human(most));
+            Err((message, Some("system services and systemd keep as much again, and programs need the rest")))
         }
         Ok(bytes) => Ok(bytes),
         Err(refusal) => Err((refusal.reason, None)),
