@@ -19,7 +19,9 @@ use super::reconcile::{Wish, With, interrupted, reconcile, told, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
-use super::{NAME, ROOT, bus, incompressible, journal, maintain, notify, pressure, reports, stream, watch};
+use super::{
+    NAME, ROOT, bus, incompressible, journal, maintain, notify, pressure, reports, stream, watch, work,
+};
 use host::linux::{files, stalls, unit_files};
 use logic::exit::ExitStatus;
 use logic::maintain::incompressible::TRIGGER as INCOMPRESSIBLE;
@@ -92,6 +94,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     core.pressure_reports.set(of_pressure).ok();
     // Of a daemon that was killed, also if this one does not reach the bus.
     incompressible::end();
+    work::forget(&[maintain::NAME, benchmark::NAME]);
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
     let connection = zbus::connection::Builder::socket(socket)
         .serve_at(ROOT, zbus::fdo::ObjectManager)

@@ -57,6 +57,9 @@ pub(crate) async fn follow_verdict(core: Arc<Core>) {
     }
 }
 
+/// Name of the work.
+pub const NAME: &str = "benchmark";
+
 /// The options of Run.
 const OPTIONS: &str =
     "profile (s), algorithms (as), page-clusters (as), threads (u), seconds (d), generator (b)";
@@ -228,12 +231,12 @@ impl Benchmark {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
         let order = Order {
-            name: "benchmark".to_owned(),
+            name: NAME.to_owned(),
             unit: "zramd-benchmark.service".to_owned(),
             verb: vec!["benchmark".to_owned()],
             words: words(&options)?,
         };
-        self.core.owned(&call, self.core.start_work("benchmark", String::new(), order).await?).await
+        self.core.owned(&call, self.core.start_work(NAME, String::new(), order).await?).await
     }
 
     /// Makes swap anew in which next to nothing is stored, where the verdict is another algorithm than the one in use. There are no
