@@ -6,13 +6,17 @@ use super::error::Error;
 use super::gather::{record_of, records, swaps};
 use super::provision::serialised;
 use super::undo::set_if;
-use host::Host;
+use host::{Host, MachineFile};
 use logic::maintain::incompressible::{configured, is_prepared, undo};
 use logic::record::{Progress, Record, Target, Undo};
 use logic::vm::Tunable;
 
-/// Numbers of the compressed swaps, if swapping may be stopped: all swap is ours. On other swap, pages that do not compress free memory.
+/// Numbers of the compressed swaps, if swapping may be stopped: all swap is ours, and `vm.swappiness` applies to all. On other swap, pages
+/// that do not compress free memory. A control group of version 1 has a copy of `vm.swappiness`, which it would keep.
 pub fn swap_numbers<H: Host>(host: &H) -> Result<Option<Vec<u32>>, Error> {
+    if host.text(MachineFile::GroupSwappiness).is_ok() {
+        return Ok(None);
+    }
     let records = records(host)?;
     let is_ours = |number: &u32| records.contains_key(&Target::Device(*number));
     let swaps = swaps(host)?;

@@ -156,7 +156,7 @@ fn whatever_happens_the_settings_come_back() {
 }
 
 #[test]
-fn it_stops_only_where_all_swap_is_ours() {
+fn it_stops_only_where_all_swap_is_ours_and_groups_have_no_value_of_their_own() {
     let numbers = |machine: &SimMachine| swap_numbers(&machine.process()).unwrap();
     let plain =
         machine(&format!("{TUNED}[zram1]\nzram-size = 64\n[zram2]\nzram-size = 64\nmount-point = \"/m\"\n"));
@@ -170,6 +170,10 @@ fn it_stops_only_where_all_swap_is_ours() {
         priority: -2,
     });
     assert_eq!(numbers(&plain), None);
+    plain.change().disk_swaps.clear();
+    assert!(numbers(&plain).is_some());
+    plain.change().group_swappiness = "60\n".to_owned();
+    assert_eq!(numbers(&plain), None, "groups of version 1 would keep the value");
 
     // What is written to a disk is considered by its figures, because a disk may be full, broken or slow.
     let written = SimMachine::new(KernelConfig::full());
