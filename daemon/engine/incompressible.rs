@@ -40,8 +40,8 @@ pub fn prepare<H: Host>(host: &mut H) -> Result<Option<String>, Error> {
     })
 }
 
-/// Resumes swapping, and removes the note; whether it was stopped.
-pub fn end<H: Host>(host: &mut H) -> Result<bool, Error> {
+/// Resumes swapping if it may have been stopped, and removes the note; whether it was stopped.
+pub fn end<H: Host>(host: &mut H, may_be_stopped: bool) -> Result<bool, Error> {
     // Without the lock, which at most starts of the daemon is not needed.
     if !vm_record(host)?.as_ref().is_some_and(is_prepared) {
         return Ok(false);
@@ -51,7 +51,7 @@ pub fn end<H: Host>(host: &mut H) -> Result<bool, Error> {
         let Some(Undo::RestoreTunable { tunable, before, ours }) = record.undo.pop() else {
             return Ok(false);
         };
-        let was_stopped = set_if(host, tunable, &ours, &before)?;
+        let was_stopped = may_be_stopped && set_if(host, tunable, &ours, &before)?;
         save(host, &record)?;
         Ok(was_stopped)
     })

@@ -39,7 +39,12 @@ pub fn follow(core: &Arc<Core>) {
 
 /// Resumes swapping, also after a daemon that was killed.
 pub fn end() {
-    report(engine::incompressible::end(&mut LinuxHost::new("/")));
+    finish(true);
+}
+
+/// Removes the note in the record, and resumes swapping.
+fn finish(was_stopped: bool) {
+    report(engine::incompressible::end(&mut LinuxHost::new("/"), was_stopped));
 }
 
 /// Reports whether swapping was resumed.
@@ -54,11 +59,14 @@ fn report(resumed: Result<bool, impl Display>) {
 fn wait_and_watch(core: &Core, reports: &OwnedFd) -> std::io::Result<()> {
     loop {
         if stalls::wait(reports, None)? && core.view().stops_swapping {
+            let mut is_stopped = false;
             let watched = match begin() {
                 Ok(Some((value, swapping))) => {
-                    let watched = watch(core, reports, &value, &swapping);
-                    // Whatever has happened to the record meanwhile.
-                    report(swapping.set(NEVER, &value));
+                    let watched = watch(core, reports, &value, &swapping, &mut is_stopped);
+                    if is_stopped {
+                        // Whatever has happened to the record meanwhile.
+                        report(swapping.set(NEVER, &value));
+                    }
                     watched
                 }
                 Ok(None) => continue,
@@ -67,8 +75,7 @@ fn wait_and_watch(core: &Core, reports: &OwnedFd) -> std::io::Result<()> {
                     Ok(())
                 }
             };
-            // Also if this fails.
-            end();
+            finish(is_stopped);
             watched?;
         }
     }
@@ -84,8 +91,15 @@ fn begin() -> Result<Option<(String, Swapping)>, Error> {
     Ok(Some((value, swapping)))
 }
 
-/// Until memory is no longer short. Without taking memory, unless there is something for the journal.
-fn watch(core: &Core, reports: &OwnedFd, value: &str, swapping: &Swapping) -> std::io::Result<()> {
+/// Until memory is no longer short; `is_stopped` then says whether swapping still has to be resumed. Without taking memory, unless there
+/// is something for the journal.
+fn watch(
+    core: &Core,
+    reports: &OwnedFd,
+    value: &str,
+    swapping: &Swapping,
+    is_stopped: &mut bool,
+) -> std::io::Result<()> {
     let host = LinuxHost::new("/");
     let memory = core.latest().memory.total_bytes;
     let (mut watch, mut reported) = (Watch::default(), host.monotonic());
@@ -96,14 +110,18 @@ fn watch(core: &Core, reports: &OwnedFd, value: &str, swapping: &Swapping) -> st
         if swapping.is_outdated()? || !core.view().stops_swapping {
             return Ok(());
         }
-        match watch.look(now, totals, memory, || swapping.reclaimed().unwrap_or_default()) {
+        match watch.look(now, totals, memory, || swapping.available().unwrap_or(u64::MAX)) {
             Some(Decision::Stop(arrived)) => {
                 let is_set = core.unless_stopping(|| swapping.set(value, NEVER));
-                if is_set.transpose()?.unwrap_or_default() {
+                *is_stopped = is_set.transpose()?.unwrap_or_default();
+                if *is_stopped {
                     journal::swapping_stopped(arrived);
                 }
             }
-            Some(Decision::Resume) if swapping.set(NEVER, value)? => journal::swapping_resumed(),
+            Some(Decision::Resume) if *is_stopped => {
+                report(swapping.set(NEVER, value));
+                *is_stopped = false;
+            }
             Some(Decision::Resume) | None => {}
         }
         if stalls::wait(reports, Some(INTERVAL))? {

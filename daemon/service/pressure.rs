@@ -21,8 +21,9 @@ use logic::maintain::Cause;
 use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
 use logic::maintain::filling::Filling;
-use logic::maintain::incompressible::reclaimed;
-use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, is_due, noted, totals};
+use logic::maintain::pressure::{
+    Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, is_due, is_of_machine, noted, totals,
+};
 use logic::sample::Snapshot;
 
 /// Delay of the first poll after a wake-up.
@@ -82,7 +83,6 @@ async fn sleep_and_look(core: &Arc<Core>, policy: Policy) -> std::io::Result<()>
 async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Result<()> {
     let mut gauge = Gauge::default();
     let (mut quiet, mut due, mut interval) = (0, Duration::ZERO, FIRST);
-    let mut reclaimed_before = u64::MAX;
     loop {
         // Before the gauge: a swap can be full while no level is known yet.
         let sample = core.resample().await;
@@ -91,8 +91,7 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
             journal::alarm(found);
             core.changed.notify_one();
         }
-        let host = LinuxHost::new("/");
-        let now = host.monotonic();
+        let now = LinuxHost::new("/").monotonic();
         if now >= due {
             // The kernel does not update averages more often.
             due = now + std::mem::replace(&mut interval, LOOK);
@@ -113,21 +112,16 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
                 return Ok(());
             }
         }
-        // If only a control group is at its limit, stored pages take nothing from it.
-        let is_of_machine = policy.runs && {
-            let vmstat = host.text(MachineFile::Vmstat).unwrap_or_default();
-            let reclaimed = reclaimed(&vmstat, sample.page_size_bytes);
-            reclaimed > std::mem::replace(&mut reclaimed_before, reclaimed)
-        };
-        let cause = if !is_of_machine {
-            None
-        } else if gauge.level > Level::None && is_due(seen.last_run, gauge.level, now) {
-            Some(Cause::Pressure(gauge.level))
-        } else if policy.writes_back && seen.filling.is_due(&sample, now) {
-            Some(Cause::Filling)
-        } else {
-            None
-        };
+        let cause =
+            if !policy.runs || !is_of_machine(sample.memory.available_bytes, sample.memory.total_bytes) {
+                None
+            } else if gauge.level > Level::None && is_due(seen.last_run, gauge.level, now) {
+                Some(Cause::Pressure(gauge.level))
+            } else if policy.writes_back && seen.filling.is_due(&sample, now) {
+                Some(Cause::Filling)
+            } else {
+                None
+            };
         // A run in progress ends early if it is for a lower level; the next poll is soon enough. So it is if there are too many jobs.
         if let Some(cause) = cause
             && !core.is_maintaining()

@@ -51,7 +51,7 @@ fn stop(machine: &SimMachine) -> bool {
 }
 
 fn resume(machine: &SimMachine) -> bool {
-    end(&mut machine.process()).unwrap()
+    end(&mut machine.process(), true).unwrap()
 }
 
 #[test]
@@ -119,6 +119,14 @@ fn only_what_the_settings_have_set_is_changed() {
     machine.change().tunables.insert(Tunable::Swappiness, "10".to_owned());
     assert!(!resume(&machine));
     assert_eq!(swappiness(&machine), "10");
+    // The same value as ours, while it is not stopped.
+    machine.change().tunables.insert(Tunable::Swappiness, "150".to_owned());
+    assert!(prepare(&mut machine.process()).unwrap().is_some());
+    machine.change().tunables.insert(Tunable::Swappiness, "0".to_owned());
+    assert_eq!(end(&mut machine.process(), false), Ok(false));
+    assert_eq!(swappiness(&machine), "0");
+    assert!(!resume(&machine));
+    assert_eq!(swappiness(&machine), "0");
 }
 
 /// A failure or a kill at any call, also of what ends it.
@@ -137,9 +145,9 @@ fn whatever_happens_the_settings_come_back() {
                     Some(true) => machine.kill_after(call),
                 }
                 let mut process = machine.process();
-                survive(
-                    || if begins { prepare(&mut process).map(drop) } else { end(&mut process).map(drop) },
-                );
+                survive(|| {
+                    if begins { prepare(&mut process).map(drop) } else { end(&mut process, true).map(drop) }
+                });
                 drop(process);
                 machine.change().release_all();
                 machine.take_transcript();

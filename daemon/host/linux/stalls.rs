@@ -15,7 +15,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use logic::maintain::arrivals::Totals;
-use logic::maintain::incompressible::reclaimed;
+use logic::proc::parse_meminfo;
 use logic::vm::Tunable;
 
 /// The file.
@@ -70,8 +70,8 @@ pub struct Swapping {
     devices: Vec<Counters>,
     /// `/proc/swaps`, and its number of lines.
     swaps: (File, usize),
-    /// `/proc/vmstat`.
-    vmstat: File,
+    /// `/proc/meminfo`.
+    meminfo: File,
     swappiness: File,
     page_size: u64,
 }
@@ -104,12 +104,12 @@ impl Swapping {
         let swapping = Swapping {
             devices: numbers.iter().map(device).collect::<io::Result<_>>()?,
             swaps: (swaps, lines),
-            vmstat: File::open("/proc/vmstat")?,
+            meminfo: File::open("/proc/meminfo")?,
             swappiness: OpenOptions::new().read(true).write(true).open(Tunable::Swappiness.path())?,
             page_size: rustix::param::page_size() as u64,
         };
         swapping.totals()?;
-        swapping.reclaimed()?;
+        swapping.available()?;
         swapping.is_set_to("")?;
         Ok(swapping)
     }
@@ -128,19 +128,9 @@ impl Swapping {
         })
     }
 
-    /// Bytes that the kernel has reclaimed since boot because the machine was short of memory.
-    pub fn reclaimed(&self) -> io::Result<u64> {
-        // About 190 lines of 30 bytes.
-        let mut bytes = [0; 16 << 10];
-        let mut length = 0;
-        loop {
-            let rest = bytes.get_mut(length..).unwrap_or_default();
-            match self.vmstat.read_at(rest, length as u64)? {
-                0 => break,
-                more => length += more,
-            }
-        }
-        Ok(reclaimed(str::from_utf8(&bytes[..length]).unwrap_or_default(), self.page_size))
+    /// Bytes of memory that are available.
+    pub fn available(&self) -> io::Result<u64> {
+        with_text(&self.meminfo, |text| parse_meminfo(text).available_kib.saturating_mul(1024))
     }
 
     /// Whether swap was switched on or off since.
@@ -167,7 +157,7 @@ fn lines(file: &File) -> io::Result<usize> {
     with_text(file, |text| text.lines().count())
 }
 
-/// Reads a file from its beginning. The longest has 17 numbers.
+/// Reads the beginning of a file: at most 17 numbers, or the first lines of `/proc/meminfo`.
 fn with_text<T>(file: &File, parse: impl FnOnce(&str) -> T) -> io::Result<T> {
     let mut bytes = [0; 512];
     let length = file.read_at(&mut bytes, 0)?;

@@ -495,14 +495,14 @@ pub mod vm {
         Type::Word(&["stop", "swap"]),
         Text("stop"),
         "\"swap\"",
-        "While nine of ten pages that are swapped out do not compress, swapping frees no memory: \"stop\" sets vm.swappiness to 0, for 30 s at a time. Not beside other swap.",
+        "While nine of ten pages that are swapped out do not compress, swapping frees no memory: \"stop\" then sets vm.swappiness to 0, for 30 s at a time, if less than a tenth of the memory is available. With tune = true, and not beside other swap.",
     );
     pub const PROTECT_SESSIONS: Key = key(
         "protect-sessions",
         Type::Size { none: true },
         Text("none"),
         "\"min(ram / 8, 256MiB)\"",
-        "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half as much for system services (of system.slice), while compressed swap is configured.",
+        "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half of that for system services (system.slice) and for systemd (init.scope), while compressed swap is configured. At most a quarter of the memory.",
     );
 
     /// In the order of the example file.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::arrivals::Totals;
-use crate::benchmark::advice::counter;
+use super::pressure::is_of_machine;
 use crate::record::{Record, Undo};
 use crate::request::Request;
 use crate::vm::Tunable;
@@ -16,9 +16,6 @@ const STOPS: u64 = 90;
 const PART: u64 = 32;
 /// But at least by this, in bytes.
 const LEAST: u64 = 16 << 20;
-/// Percentage of what arrives that the kernel has to have reclaimed because the machine is short of memory. The rest comes from a control
-/// group at its own limit, which a user may set: the value of `vm.swappiness` is that of all of them.
-const OF_MACHINE: u64 = 50;
 /// The longest time without swapping. Then pages arrive again, and are judged.
 pub const LONGEST: Duration = Duration::from_secs(30);
 /// Interval between two looks while memory is short.
@@ -40,49 +37,36 @@ pub enum Decision {
     Resume,
 }
 
-/// Bytes that the kernel has reclaimed since boot because the machine was short of memory, not a control group
-/// (`/proc/vmstat`; vmscan.c counts neither for the latter).
-pub fn reclaimed(vmstat: &str, page_size: u64) -> u64 {
-    let [background, direct] = ["pgsteal_kswapd", "pgsteal_direct"].map(|name| counter(vmstat, name));
-    background.saturating_add(direct).saturating_mul(page_size)
-}
-
 /// Follows what arrives while memory is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Watch {
-    /// Totals and bytes [`reclaimed`] from which on it is judged.
-    before: Option<(Totals, u64)>,
+    /// From which on it is judged.
+    before: Option<Totals>,
     stopped: Option<Duration>,
 }
 
 impl Watch {
-    /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with `memory` bytes. `reclaimed` is called when
-    /// enough has arrived.
+    /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with `memory` bytes. `available` reads how many of
+    /// them are available, and is called when enough has arrived: `vm.swappiness` applies to all control groups, and must not change
+    /// because one is at its own limit, which a user may set.
     pub fn look(
         &mut self,
         now: Duration,
         totals: Totals,
         memory: u64,
-        reclaimed: impl FnOnce() -> u64,
+        available: impl FnOnce() -> u64,
     ) -> Option<Decision> {
         if let Some(since) = self.stopped {
             let is_over = now.saturating_sub(since) >= LONGEST;
             return is_over.then(|| {
-                *self = Watch { before: Some((totals, reclaimed())), stopped: None };
+                *self = Watch { before: Some(totals), stopped: None };
                 Decision::Resume
             });
         }
-        let Some((before, reclaimed_before)) = self.before else {
-            self.before = Some((totals, reclaimed()));
-            return None;
-        };
-        let arrived = totals.since(before);
+        let arrived = totals.since(*self.before.get_or_insert(totals));
         let percent = arrived.useless_percent((memory / PART).max(LEAST))?;
-        let now_reclaimed = reclaimed();
-        self.before = Some((totals, now_reclaimed));
-        let is_of_machine =
-            now_reclaimed.saturating_sub(reclaimed_before) >= arrived.written() / 100 * OF_MACHINE;
-        (percent >= STOPS && is_of_machine).then(|| {
+        self.before = Some(totals);
+        (percent >= STOPS && is_of_machine(available(), memory)).then(|| {
             self.stopped = Some(now);
             Decision::Stop(arrived)
         })
@@ -121,9 +105,9 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A look at a machine that is short of memory, so that all that arrives was reclaimed.
+    /// A look at a machine without available memory.
     fn look(watch: &mut Watch, at: u64, written: u64, incompressible: u64, memory: u64) -> Option<Decision> {
-        watch.look(seconds(at), Totals::new(written, incompressible), memory, || written)
+        watch.look(seconds(at), Totals::new(written, incompressible), memory, || 0)
     }
 
     #[test]
@@ -152,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_small_machine_judges_by_16_mib_and_a_large_one_by_more() {
-        for (memory, enough) in [(0, 16 * MIB), (256 * MIB, 16 * MIB), (16 * GIB, 512 * MIB)] {
+        for (memory, enough) in [(64 * MIB, 16 * MIB), (256 * MIB, 16 * MIB), (16 * GIB, 512 * MIB)] {
             let stops = |arrived| {
                 let mut watch = Watch::default();
                 look(&mut watch, 0, 0, 0, memory);
@@ -164,14 +148,11 @@ mod tests {
 
     #[test]
     fn what_a_control_group_swaps_out_at_its_own_limit_stops_nothing() {
-        let of_machine = "pgsteal_kswapd 100\npgsteal_direct 24\npgsteal_khugepaged 9\npgsteal_anon 999\n";
-        assert_eq!(reclaimed(of_machine, 4096), 124 * 4096);
-        for (reclaimed_mib, stops) in [(0, false), (15, false), (16, true)] {
+        for (available, stops) in [(0, true), (GIB / 10 - 1, true), (GIB / 10, false), (GIB, false)] {
             let mut watch = Watch::default();
-            watch.look(seconds(0), Totals::default(), GIB, || GIB);
-            let arrived = Totals::new(32 * MIB, 32 * MIB);
-            let decision = watch.look(seconds(1), arrived, GIB, || GIB + reclaimed_mib * MIB);
-            assert_eq!(decision.is_some(), stops, "{reclaimed_mib}");
+            watch.look(seconds(0), Totals::default(), GIB, || available);
+            let decision = watch.look(seconds(1), Totals::new(32 * MIB, 32 * MIB), GIB, || available);
+            assert_eq!(decision.is_some(), stops, "{available}");
         }
     }
 
@@ -182,7 +163,7 @@ mod tests {
             let (mut watch, mut now, mut stopped) = (Watch::default(), Duration::ZERO, None);
             for (passed, written, incompressible) in steps {
                 now += Duration::from_millis(passed);
-                match watch.look(now, Totals::new(written, incompressible), GIB, || written) {
+                match watch.look(now, Totals::new(written, incompressible), GIB, || 0) {
                     Some(Decision::Stop(_)) => {
                         prop_assert_eq!(stopped, None);
                         stopped = Some(now);

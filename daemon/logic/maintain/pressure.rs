@@ -191,6 +191,13 @@ fn short(time: Duration) -> String {
 /// once in two seconds, and never without reclaim.
 pub const TRIGGER: &str = "some 2000 2000000";
 
+/// Whether the machine is short of memory, of `total` bytes: less than a tenth is available. Tasks also wait, and pages arrive in swap,
+/// if only a control group is at its own limit. Counters of reclaimed pages do not tell: these arrivals displace page cache, and Linux 7.2
+/// counts for the machine what was reclaimed for a group.
+pub fn is_of_machine(available: u64, total: u64) -> bool {
+    available < total / 10
+}
+
 /// Minimum time between two runs at this level.
 const fn back_off(level: Level) -> Duration {
     Duration::from_secs(match level {
