@@ -12,7 +12,8 @@ const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
-/// `LO_FLAGS_DIRECT_IO`: without it, written-back pages would be in the page cache again.
+/// `LO_FLAGS_DIRECT_IO`: without it, written-back pages would be in the page cache again, and zram would free their memory before they are
+/// on the disk.
 const DIRECT_IO: u32 = 16;
 /// Block size of zram's reads and writes.
 const BLOCK: u32 = 4096;

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::arrivals::Totals;
-use super::pressure::is_of_machine;
 use crate::record::{Record, Undo};
 use crate::request::Request;
 use crate::vm::Tunable;
@@ -16,6 +15,9 @@ const STOPS: u64 = 90;
 const PART: u64 = 32;
 /// But at least by this, in bytes.
 const LEAST: u64 = 16 << 20;
+/// And only if less than this part of the memory is available, as a divisor: `vm.swappiness` applies to all control groups, and must not
+/// change because one is at its own limit, which a user may set. In the lab, it was 2 % when swapping had to stop.
+const SHORT: u64 = 10;
 /// The longest time without swapping. Then pages arrive again, and are judged.
 pub const LONGEST: Duration = Duration::from_secs(30);
 /// Interval between two looks while memory is short.
@@ -47,8 +49,7 @@ pub struct Watch {
 
 impl Watch {
     /// Evaluates the totals at time `now` (of a clock that is never set), on a machine with `memory` bytes. `available` reads how many of
-    /// them are available, and is called when enough has arrived: `vm.swappiness` applies to all control groups, and must not change
-    /// because one is at its own limit, which a user may set.
+    /// them are available, and is called when enough has arrived.
     pub fn look(
         &mut self,
         now: Duration,
@@ -66,7 +67,7 @@ impl Watch {
         let arrived = totals.since(*self.before.get_or_insert(totals));
         let percent = arrived.useless_percent((memory / PART).max(LEAST))?;
         self.before = Some(totals);
-        (percent >= STOPS && is_of_machine(available(), memory)).then(|| {
+        (percent >= STOPS && available() < memory / SHORT).then(|| {
             self.stopped = Some(now);
             Decision::Stop(arrived)
         })

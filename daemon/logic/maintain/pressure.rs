@@ -191,11 +191,14 @@ fn short(time: Duration) -> String {
 /// once in two seconds, and never without reclaim.
 pub const TRIGGER: &str = "some 2000 2000000";
 
-/// Whether the machine is short of memory, of `total` bytes: less than a tenth is available. Tasks also wait, and pages arrive in swap,
-/// if only a control group is at its own limit. Counters of reclaimed pages do not tell: these arrivals displace page cache, and Linux 7.2
-/// counts for the machine what was reclaimed for a group.
+/// Runs begin only if less than this part of the memory is available, as a divisor. Page cache that is in use counts as available.
+const PART: u64 = 4;
+
+/// Whether the machine is short of memory, of `total` bytes. Tasks also wait, and pages arrive in swap, if only a control group is at its
+/// own limit. Counters of reclaimed pages do not tell: these arrivals displace page cache, and Linux 7.2 counts for the machine what was
+/// reclaimed for a group.
 pub fn is_of_machine(available: u64, total: u64) -> bool {
-    available < total / 10
+    available < total / PART
 }
 
 /// Minimum time between two runs at this level.
