@@ -39,6 +39,9 @@ pub struct Options {
 /// removed on purpose, and a restart of the daemon must not restore it.
 const PROVISIONED: &str = "/run/zramd/provisioned";
 
+/// Works that a timer starts as well.
+const WORKS: [&str; 2] = [maintain::NAME, benchmark::NAME];
+
 /// Runs until SIGTERM or SIGINT.
 pub fn run(options: Options) -> ExitStatus {
     journal::open();
@@ -94,7 +97,6 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     core.pressure_reports.set(of_pressure).ok();
     // Of a daemon that was killed, also if this one does not reach the bus.
     incompressible::end();
-    work::forget(&[maintain::NAME, benchmark::NAME]);
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
     let connection = zbus::connection::Builder::socket(socket)
         .serve_at(ROOT, zbus::fdo::ObjectManager)
@@ -108,6 +110,8 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     let mut published = Published::default();
     sync::publish(&core, &connection, &mut published).await?;
     let mut lost = own_name(&connection).await?;
+    // Of a daemon that was killed.
+    work::forget(&WORKS);
     let mut signals = Signals::new()?;
     watch::begin(&core);
     tokio::spawn(sync::follow(Arc::clone(&core), connection.clone(), published));
@@ -133,6 +137,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     // The level is reset, because it is no longer updated.
     pressure::follow(&core, None);
     incompressible::end();
+    work::forget(&WORKS);
     // Devices are not changed. Operations in progress are completed by PID 1, or by the next start of the daemon. The name
     // is released first, so that new calls fail at once instead of timing out.
     connection.release_name(NAME).await.ok();

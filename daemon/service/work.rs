@@ -36,7 +36,7 @@ pub struct Order {
 /// How often a unit is started until its worker has taken the arguments: it may also be prevented from starting at all.
 const STARTS: u32 = 3;
 
-/// Removes the arguments of works that a killed daemon did not finish: the next run of a timer would take them.
+/// Removes stored arguments that no worker has taken: the next run of the timer would take them.
 pub fn forget(names: &[&str]) {
     for name in names {
         if let Err(error) = work::ask(Path::new("/"), name, None) {
