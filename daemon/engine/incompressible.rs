@@ -12,7 +12,8 @@ use logic::record::{Progress, Record, Target, Undo};
 use logic::vm::Tunable;
 
 /// Numbers of the compressed swaps, if swapping may be stopped: all swap is ours, and `vm.swappiness` applies to all. On other swap, pages
-/// that do not compress free memory. A control group of version 1 has a copy of `vm.swappiness`, which it would keep.
+/// that do not compress free memory. A new control group of version 1 copies
+/// `vm.swappiness`, and keeps it.
 pub fn swap_numbers<H: Host>(host: &H) -> Result<Option<Vec<u32>>, Error> {
     if host.text(MachineFile::GroupSwappiness).is_ok() {
         return Ok(None);

@@ -42,9 +42,9 @@ pub fn end() {
     finish(true);
 }
 
-/// Removes the note in the record, and resumes swapping.
-fn finish(was_stopped: bool) {
-    report(engine::incompressible::end(&mut LinuxHost::new("/"), was_stopped));
+/// Removes the note in the record, and resumes swapping if it may be stopped.
+fn finish(may_be_stopped: bool) {
+    report(engine::incompressible::end(&mut LinuxHost::new("/"), may_be_stopped));
 }
 
 /// Reports whether swapping was resumed.
@@ -119,7 +119,9 @@ fn watch(
                 }
             }
             Some(Decision::Resume) if *is_stopped => {
-                report(swapping.set(NEVER, value));
+                if swapping.set(NEVER, value)? {
+                    journal::swapping_resumed();
+                }
                 *is_stopped = false;
             }
             Some(Decision::Resume) | None => {}
