@@ -112,16 +112,15 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
                 return Ok(());
             }
         }
-        let cause =
-            if !policy.runs || !is_of_machine(sample.memory.available_bytes, sample.memory.total_bytes) {
-                None
-            } else if gauge.level > Level::None && is_due(seen.last_run, gauge.level, now) {
-                Some(Cause::Pressure(gauge.level))
-            } else if policy.writes_back && seen.filling.is_due(&sample, now) {
-                Some(Cause::Filling)
-            } else {
-                None
-            };
+        let is_short = gauge.level > Level::None
+            && is_of_machine(sample.memory.available_bytes, sample.memory.total_bytes);
+        let cause = if policy.runs && is_short && is_due(seen.last_run, gauge.level, now) {
+            Some(Cause::Pressure(gauge.level))
+        } else if policy.writes_back && seen.filling.is_due(&sample, now) {
+            Some(Cause::Filling)
+        } else {
+            None
+        };
         // A run in progress ends early if it is for a lower level; the next poll is soon enough. So it is if there are too many jobs.
         if let Some(cause) = cause
             && !core.is_maintaining()

@@ -502,7 +502,7 @@ pub mod vm {
         Type::Size { none: true },
         Text("none"),
         "\"min(ram / 8, 256MiB)\"",
-        "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half of that for system services (system.slice) and for systemd (init.scope), while compressed swap is configured. At most a quarter of the memory.",
+        "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half as much each for system services (system.slice) and systemd (init.scope), while compressed swap is configured. More than a quarter of the memory is refused.",
     );
 
     /// In the order of the example file.
@@ -570,7 +570,7 @@ pub mod maintenance {
         Type::Bool,
         Unset("false, true with another of its keys"),
         "true",
-        "Whether idle pages are written to the backing device, incompressible ones first: by the timer, and, unless pressure.enabled is false, under pressure and when compressed swap takes more than 12 % of the memory and more arrives.",
+        "Whether idle pages are written to the backing device, incompressible ones first: by the timer, and, unless pressure.enabled is false, when memory is short: under pressure, and when compressed swap takes more than 12 % of the memory and more arrives.",
     );
     pub const WRITEBACK_DEVICE: Key = key(
         "writeback.device",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Cause;
 use super::age::shortest;
-use super::pressure::Level;
+use super::pressure::{Level, is_of_machine};
 use crate::device::derived::Derived;
 use crate::device::stat::MmStat;
 use crate::sample::{DeviceView, RoleView, Snapshot};
@@ -77,7 +77,9 @@ impl Filling {
             let new = arrived(snapshot).checked_sub(last.arrived);
             now.saturating_sub(last.at) >= least && new.is_none_or(|bytes| bytes >= ARRIVED)
         });
-        let (all, total) = (used(snapshot), snapshot.memory.total_bytes);
+        // A memory limit of the device counts in any case: writes fail at it.
+        let (available, total) = (snapshot.memory.available_bytes, snapshot.memory.total_bytes);
+        let all = if is_of_machine(available, total) { used(snapshot) } else { 0 };
         arrives && swaps(snapshot).any(|device| is_too_much(&device.stats.memory, all, total))
     }
 
@@ -183,6 +185,16 @@ mod tests {
             Filling::default().is_due(&sample, Duration::ZERO)
         };
         assert_eq!([of(&[96]), of(&[90, 6]), of(&[90, 7]), of(&[])], [false, false, true, false]);
+    }
+
+    #[test]
+    fn on_a_machine_with_memory_only_a_device_at_its_limit_matters() {
+        for (available, limit, expected) in [(199, 0, true), (200, 0, false), (200, 159, true)] {
+            let mut sample = sample(MIB, "/dev/sda3");
+            sample.memory.available_bytes = available * MIB;
+            sample.devices[0].stats.memory.mem_limit = limit * MIB;
+            assert_eq!(Filling::default().is_due(&sample, Duration::ZERO), expected, "{available} {limit}");
+        }
     }
 
     #[test]
