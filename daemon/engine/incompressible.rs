@@ -6,16 +6,19 @@ use super::error::Error;
 use super::gather::{record_of, records, swaps};
 use super::provision::serialised;
 use super::undo::set_if;
-use host::{Host, MachineFile};
+use host::Host;
+use logic::facts::PathKind;
 use logic::maintain::incompressible::{configured, is_prepared, undo};
 use logic::record::{Progress, Record, Target, Undo};
 use logic::vm::Tunable;
 
+/// Only control groups of version 1 have it: a new one copies `vm.swappiness`, and keeps that.
+const GROUP_SWAPPINESS: &str = "/sys/fs/cgroup/memory/memory.swappiness";
+
 /// Numbers of the compressed swaps, if swapping may be stopped: all swap is ours, and `vm.swappiness` applies to all. On other swap, pages
-/// that do not compress free memory. A new control group of version 1 copies
-/// `vm.swappiness`, and keeps it.
+/// that do not compress free memory.
 pub fn swap_numbers<H: Host>(host: &H) -> Result<Option<Vec<u32>>, Error> {
-    if host.text(MachineFile::GroupSwappiness).is_ok() {
+    if host.path_kind(GROUP_SWAPPINESS) != PathKind::Missing {
         return Ok(None);
     }
     let records = records(host)?;

@@ -62,8 +62,6 @@ pub enum MachineFile {
     Resume,
     /// `/sys/fs/cgroup/cgroup.controllers`.
     Controllers,
-    /// `/sys/fs/cgroup/memory/memory.swappiness`, which only control groups of version 1 have.
-    GroupSwappiness,
     /// `/var/lib/zramd/benchmark.json`: the verdict of the benchmark.
     Verdict,
 }

@@ -97,8 +97,6 @@ pub struct State {
     pub tunables: BTreeMap<Tunable, String>,
     /// `/sys/fs/cgroup/cgroup.controllers`.
     pub controllers: String,
-    /// `/sys/fs/cgroup/memory/memory.swappiness`; empty if it does not exist.
-    pub group_swappiness: String,
     /// `/var/lib/zramd/benchmark.json`.
     pub verdict: String,
     /// Paths for [`host::Host::probe_block`] and `backing_dev`.
@@ -194,7 +192,6 @@ impl SimMachine {
             further: BTreeMap::new(),
             tunables: default_tunables(),
             controllers: "cpu io memory pids\n".to_owned(),
-            group_swappiness: String::new(),
             verdict: String::new(),
             blocks: BTreeMap::new(),
             dm_crypt: true,

@@ -99,14 +99,8 @@ impl Host for SimHost {
             MachineFile::Vmstat | MachineFile::Diskstats | MachineFile::PressureLevel => String::new(),
             MachineFile::Resume => "0:0\n".to_owned(),
             MachineFile::Controllers => state.controllers.clone(),
-            MachineFile::GroupSwappiness if !state.group_swappiness.is_empty() => {
-                state.group_swappiness.clone()
-            }
             MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
-            MachineFile::Verdict
-            | MachineFile::GroupSwappiness
-            | MachineFile::MemoryPressure
-            | MachineFile::CpuPressure => {
+            MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {
                 return Err(HostError::new(format!("{file:?}"), "read", Errno::NOENT));
             }
         };

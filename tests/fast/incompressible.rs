@@ -180,7 +180,7 @@ fn it_stops_only_where_all_swap_is_ours_and_groups_have_no_value_of_their_own() 
     assert_eq!(numbers(&plain), None);
     plain.change().disk_swaps.clear();
     assert!(numbers(&plain).is_some());
-    plain.change().group_swappiness = "60\n".to_owned();
+    plain.change().add_directories("/sys/fs/cgroup/memory/memory.swappiness");
     assert_eq!(numbers(&plain), None, "groups of version 1 would keep the value");
 
     // What is written to a disk is considered by its figures, because a disk may be full, broken or slow.

@@ -144,7 +144,6 @@ impl Host for LinuxHost {
             MachineFile::Diskstats => "/proc/diskstats",
             MachineFile::Resume => "/sys/power/resume",
             MachineFile::Controllers => "/sys/fs/cgroup/cgroup.controllers",
-            MachineFile::GroupSwappiness => "/sys/fs/cgroup/memory/memory.swappiness",
             MachineFile::Verdict => store::VERDICT,
         };
         let read = match file {

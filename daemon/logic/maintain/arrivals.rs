@@ -73,11 +73,6 @@ impl Totals {
         }
     }
 
-    /// Bytes that have arrived.
-    pub fn written(self) -> u64 {
-        self.written
-    }
-
     /// Whether the share of incompressible pages means something.
     pub fn is_enough(self) -> bool {
         self.written >= WORTH_JUDGING

@@ -195,8 +195,9 @@ pub const TRIGGER: &str = "some 2000 2000000";
 /// available.
 const PART: u64 = 4;
 
-/// Whether the machine is short of memory, of `total` bytes. Tasks also wait, and pages arrive in swap, if only a control group is at its own limit. Counters
-/// of reclaimed pages do not tell: these arrivals displace page cache, and Linux 7.2 counts for the machine what was reclaimed for a group.
+/// Whether the machine is short of memory, of `total` bytes. Tasks also wait, and pages arrive in swap, if only a control group is at its
+/// own limit. Counters of reclaimed pages do not tell: these arrivals displace page cache, and Linux 7.2 counts for the machine what was
+/// reclaimed for a group.
 pub fn is_of_machine(available: u64, total: u64) -> bool {
     available < total / PART
 }
