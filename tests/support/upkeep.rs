@@ -38,8 +38,14 @@ pub fn machine(kernel: KernelConfig, loaded: &Loaded) -> SimMachine {
 pub fn short_of_memory(kernel: KernelConfig) -> (SimMachine, Loaded) {
     let loaded = load(&format!("{SWAP}{BOTH}"));
     let machine = machine(kernel, &loaded);
-    machine.change().available_kib = 1 << 20;
+    make_short(&machine);
     (machine, loaded)
+}
+
+/// Leaves so little memory that compressed swap takes too much of it until all pages are written back.
+pub fn make_short(machine: &SimMachine) {
+    let mut state = machine.change();
+    (state.ram_kib, state.available_kib) = (1, 0);
 }
 
 /// Linux 6.12 and 7.2 process pages in different orders.

@@ -246,7 +246,7 @@ impl<H: Upkeep> Run<'_, H> {
         while let Some(chunks) = next {
             self.watch.check()?;
             // Memory may have become free in the meantime.
-            if self.makes_way().is_some() || self.cause == Cause::Filling && self.excess(device)? == 0 {
+            if self.makes_way().is_some() || self.cause.is_short() && self.excess(device)? == 0 {
                 break;
             }
             let so_far = self.written(number)?.saturating_sub(begin);

@@ -111,7 +111,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
     }
     // While memory is short and on request, the limit does not depend on the memory in use.
     let share = if cause == Cause::Timer { seen.utilisation.clamp(0.0, 1.0) } else { 1.0 };
-    let needed = if cause == Cause::Filling { seen.excess } else { u64::MAX };
+    let needed = if cause.is_short() { seen.excess } else { u64::MAX };
     let of_run = part(settings.per_run, share).saturating_sub(seen.written);
     let bytes = of_run.min(free).min(seen.left).min(needed);
     let bytes = whole_pages(bytes, seen.page_size);
@@ -124,6 +124,8 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
             )
         } else if free < LEAST {
             format!("the backing device is full ({} free)", human(free))
+        } else if needed < LEAST {
+            "it takes little of the memory".to_owned()
         } else if seen.written > 0 && of_run < LEAST {
             format!("the run has written {} from other devices", human(seen.written))
         } else {
@@ -214,20 +216,23 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_fills_writes_what_it_holds_too_much() {
-        let filling = |excess| run(&Seen { excess, ..seen() }, Cause::Filling);
-        assert_eq!((filling(20 * MIB).bytes, filling(20 * MIB).huge), (20 * MIB, false));
-        assert_eq!(filling(900 * MIB).bytes, 300 * MIB);
-        // The daemon has looked at the time already, which is not that of this process.
-        let soon = Seen { excess: 20 * MIB, last: Some(Duration::from_secs(29)), ..seen() };
-        assert_eq!(run(&soon, Cause::Filling).bytes, 20 * MIB);
-        assert!(decide(&SETTINGS, &seen(), Cause::Filling).is_err());
+    fn while_memory_is_short_a_device_writes_what_it_holds_too_much() {
+        for cause in [Cause::Filling, Cause::Pressure(Level::Critical)] {
+            let short = |excess| run(&Seen { excess, ..seen() }, cause);
+            assert_eq!((short(20 * MIB).bytes, short(20 * MIB).huge), (20 * MIB, false));
+            assert_eq!(short(900 * MIB).bytes, 300 * MIB);
+            // The daemon has looked at the time already, which is not that of this process.
+            let soon = Seen { excess: 20 * MIB, last: Some(Duration::from_secs(29)), ..seen() };
+            assert_eq!(run(&soon, cause).bytes, 20 * MIB);
+            assert!(decide(&SETTINGS, &seen(), cause).is_err());
+        }
     }
 
     #[test]
     fn runs_of_the_timer_keep_their_distance() {
         let soon = Seen { last: Some(Duration::from_secs(60)), ..seen() };
         assert!(skipped(&soon).contains("1min"));
-        assert_eq!(run(&soon, Cause::Pressure(Level::Moderate)).bytes, 300 * MIB);
+        let short = Seen { excess: 900 * MIB, ..soon };
+        assert_eq!(run(&short, Cause::Pressure(Level::Moderate)).bytes, 300 * MIB);
     }
 }
