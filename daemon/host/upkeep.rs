@@ -13,6 +13,17 @@ pub enum Resource {
     Memory,
 }
 
+/// How soon maintenance gets a CPU when others want it, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Priority {
+    /// After most others. It is not raised again.
+    Low,
+    /// Like others.
+    Normal,
+    /// Before others.
+    RealTime,
+}
+
 /// State of maintenance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StateFile {
@@ -48,8 +59,8 @@ pub trait Upkeep: Host {
     fn block_bytes(&self, path: &str) -> Result<u64, HostError>;
     /// The stored state; `None` if there is none.
     fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError>;
-    /// Gives way to other programs from now on.
-    fn lower_priority(&mut self);
+    /// Sets the priority from now on.
+    fn set_priority(&mut self, priority: Priority);
     /// Replaces the stored state.
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError>;
 }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 pub use fault::{Fault, Killed, Script, survive};
-use host::upkeep::StateFile;
+use host::upkeep::{Priority, StateFile};
 use host::{BlockProbe, Errno, Holder, MachineFile, SwapSpec};
 use kernel::{Device, KernelConfig};
 pub use mounts::Mount;
@@ -133,8 +133,8 @@ pub struct State {
     pub busy: Busy,
     /// State of maintenance.
     pub states: BTreeMap<StateFile, String>,
-    /// Whether maintenance gives way to other programs.
-    pub gives_way: bool,
+    /// Priority of maintenance.
+    pub priority: Priority,
     /// Bytes of each block device.
     pub block_bytes: BTreeMap<String, u64>,
     /// Arguments of the calls of `zramd-worker`.
@@ -210,7 +210,7 @@ impl SimMachine {
             boot_id: "boot-1".to_owned(),
             busy: Busy::default(),
             states: BTreeMap::new(),
-            gives_way: false,
+            priority: Priority::Normal,
             block_bytes: BTreeMap::new(),
             worked: Vec::new(),
             script: Script::default(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::SimHost;
-use host::upkeep::{Resource, StateFile, Upkeep};
+use host::upkeep::{Priority, Resource, StateFile, Upkeep};
 use host::{Errno, HostError};
 
 /// Load of a machine.
@@ -56,8 +56,8 @@ impl Upkeep for SimHost {
         Ok(self.machine().look().states.get(&file).cloned())
     }
 
-    fn lower_priority(&mut self) {
-        self.machine().change().gives_way = true;
+    fn set_priority(&mut self, priority: Priority) {
+        self.machine().change().priority = priority;
     }
 
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {

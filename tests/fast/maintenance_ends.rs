@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::support::upkeep::*;
 use engine::maintain::{self, Only, Order, Watch};
 use engine::work::Stopped;
+use host::upkeep::Priority;
 use host::{Errno, Host, MachineFile};
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;
@@ -85,18 +86,17 @@ fn a_run_leaves_the_rest_to_the_next_one_after_a_while() {
 }
 
 #[test]
-fn only_the_timer_writes_back_at_low_priority_and_only_a_request_recompresses_at_normal() {
+fn write_back_comes_first_while_memory_is_short_and_the_rest_last_unless_requested() {
     for (cause, begins, ends) in [
-        (Cause::Timer, true, true),
-        (Cause::Pressure(Level::Critical), false, true),
-        (Cause::Request, false, false),
+        (Cause::Timer, Priority::Low, Priority::Low),
+        (Cause::Pressure(Level::Critical), Priority::RealTime, Priority::Low),
+        (Cause::Request, Priority::Normal, Priority::Normal),
     ] {
         let mut first = None;
-        let (machine, report, ended) =
-            run(cause, |machine| _ = first.get_or_insert(machine.look().gives_way));
+        let (machine, report, ended) = run(cause, |machine| _ = first.get_or_insert(machine.look().priority));
         assert_eq!(ended, Ok(()), "{cause}");
         assert!(done(&report).iter().any(|(policy, _)| *policy == "recompress"), "{cause}: {report:?}");
-        assert_eq!((first, machine.look().gives_way), (Some(begins), ends), "{cause}");
+        assert_eq!((first, machine.look().priority), (Some(begins), ends), "{cause}");
     }
 }
 

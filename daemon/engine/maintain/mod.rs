@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::device::control;
 use super::error::Error;
 use super::work::{Reporter, Stopped};
-use host::upkeep::Upkeep;
+use host::upkeep::{Priority, Upkeep};
 use host::{Errno, HostError, MachineFile};
 use logic::config::Loaded;
 use logic::config::settings::{MaintenanceSettings, SizeExpr};
@@ -135,7 +135,7 @@ pub fn run<H: Upkeep>(
     watch: &mut dyn Watch,
 ) -> (Report, Result<(), Stopped>) {
     if order.cause == Cause::Timer {
-        host.lower_priority();
+        host.set_priority(Priority::Low);
     }
     let mut state = State::read(host);
     let machine = Machine::observe(host, &mut state);
@@ -274,7 +274,7 @@ impl<H: Upkeep> Run<'_, H> {
                 {
                     if self.cause.is_short() {
                         // It needs much time of a CPU. Write-back, which programs wait for, has come first.
-                        self.host.lower_priority();
+                        self.host.set_priority(Priority::Low);
                     }
                     let other = write_back.filter(|_| matches!(device.backing, Ok(Some(_))));
                     let other = other.map(|other| other.age);

@@ -6,7 +6,7 @@ use super::{
     Attribute, Cause, Device, Done, Errno, Error, HostError, Marking, Pages, Run, Stopped, Upkeep, human,
     observe, refused, write_back,
 };
-use host::upkeep::StateFile;
+use host::upkeep::{Priority, StateFile};
 use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BACKING_BLOCK, BdStat};
 use logic::maintain::age::ages;
@@ -217,7 +217,14 @@ impl<H: Upkeep> Run<'_, H> {
             self.host.write_attribute(number, Attribute::WritebackLimitEnable, "1")?;
         }
         let begin = self.written(number)?;
+        // The kernel sleeps for each page. When it wakes up, the programs that wait for memory must not keep it from a CPU.
+        if self.cause.is_short() {
+            self.host.set_priority(Priority::RealTime);
+        }
         let done = self.measured(device, POLICY, pages.word(), reason, |run| run.write(device, pages, bytes));
+        if self.cause.is_short() {
+            self.host.set_priority(Priority::Normal);
+        }
         if !self.dry {
             self.set_limit(number, 0)?;
         }

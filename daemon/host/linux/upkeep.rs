@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{LinuxHost, durable, files, priority};
-use crate::upkeep::{Resource, StateFile, Upkeep};
+use crate::upkeep::{Priority, Resource, StateFile, Upkeep};
 use crate::{Host, HostError};
 
 /// Bytes per sector in `/sys/dev/block/*/size`, independent of the device.
@@ -60,8 +60,12 @@ impl Upkeep for LinuxHost {
         }
     }
 
-    fn lower_priority(&mut self) {
-        priority::low();
+    fn set_priority(&mut self, priority: Priority) {
+        match priority {
+            Priority::Low => priority::low(),
+            Priority::Normal => priority::real_time(false),
+            Priority::RealTime => priority::real_time(true),
+        }
     }
 
     fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
