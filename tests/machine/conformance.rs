@@ -3,10 +3,12 @@
 //! Needs root and the zram driver. Without them it is skipped with the reason, or fails if `ZRAMD_REQUIRE_ROOT_TESTS=1` is
 //! set.
 
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::support::{can_use_real_kernel, real_kernel_lock};
 use host::linux::LinuxHost;
+use host::upkeep::{Priority, Upkeep};
 use host::{Errno, Host, HostError, MachineFile, MountSpec, SwapSpec};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
@@ -277,4 +279,19 @@ fn compare(seen: &[String], expected: &[String]) {
         .collect();
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
     assert_eq!(seen.len(), expected.len());
+}
+
+#[test]
+fn real_time_priority_is_set_and_taken_back() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let mut host = LinuxHost::new("/");
+    for (priority, policy) in [(Priority::RealTime, "1"), (Priority::Normal, "0")] {
+        host.set_priority(priority);
+        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
+        // The name of the thread, in parentheses, is field 2, and the policy is field 41.
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        assert_eq!(fields.split(' ').nth(41 - 3), Some(policy), "{priority:?}");
+    }
 }
