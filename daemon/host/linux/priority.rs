@@ -1,7 +1,6 @@
 //! CPU and I/O priority.
 
-/// Gives this thread and its later children the highest nice value, and with it the lowest I/O priority of the class best-effort. Not the
-/// idle class: while others read from a disk all the time, mq-deadline serves that only every few seconds. Errors are ignored.
+/// Gives this thread and its later children the highest nice value. Errors are ignored.
 #[allow(unsafe_code)]
 pub fn low() {
     // SAFETY: the call takes numbers only.
