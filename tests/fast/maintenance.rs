@@ -297,10 +297,15 @@ fn a_run_keeps_to_its_limit_on_all_devices_together() {
 
 #[test]
 fn swap_on_two_devices_is_too_much_as_soon_as_both_together_are() {
-    for cause in [Cause::Filling, Cause::Pressure(Level::Severe)] {
+    // 10 and 5 % of these are 52 MiB, more than each of them takes.
+    let cases = [
+        (Cause::Filling, 520),
+        (Cause::Pressure(Level::Severe), 520),
+        (Cause::Pressure(Level::Critical), 1040),
+    ];
+    for (cause, ram_mib) in cases {
         let (machine, loaded) = two_devices("40MiB");
-        // 10 % of this are 52 MiB, more than each of them takes.
-        machine.change().ram_kib = 520 << 10;
+        machine.change().ram_kib = ram_mib << 10;
         let (report, ended) = maintain(&machine, &loaded, &Order::all(cause));
         assert_eq!(ended, Ok(()));
         let written: u64 = report.actions.iter().map(|action| action.written_bytes).sum();

@@ -133,7 +133,7 @@ impl<H: Upkeep> Run<'_, H> {
         let all = self.backed.iter().map(used).sum();
         let frame = Frame { page_size: device.page_size, free_bytes: 0, available_bytes: 0 };
         let total = self.machine.facts.memory.total_kib.saturating_mul(1024);
-        Ok(excess(&memory, all, &derive(&memory, &backing, frame), total))
+        Ok(excess(&memory, all, &derive(&memory, &backing, frame), total, self.cause.level()))
     }
 
     fn backing(&self, number: u32) -> Result<BdStat, HostError> {

@@ -16,30 +16,33 @@ use crate::sample::{DeviceView, RoleView, Snapshot};
 /// is reduced to the second.
 const OF_MEMORY: (u64, u64) = (12, 10);
 const OF_LIMIT: (u64, u64) = (75, 60);
+/// What swap is reduced to under critical pressure, instead of 10 % of the memory: frequent pages may wait for just that.
+const OF_MEMORY_IF_CRITICAL: u64 = 5;
 
 /// Bytes that arrive between two runs at least: without them, swap is not filling.
 const ARRIVED: u64 = 16 << 20;
 
 /// Whether a device takes too much memory: `all` bytes with others like it, of a machine with `total`.
 fn is_too_much(memory: &MmStat, all: u64, total: u64) -> bool {
-    over(memory, all, total, |(most, _)| most) > 0
+    over(memory, all, total, OF_MEMORY.0, OF_LIMIT.0) > 0
 }
 
-/// Uncompressed bytes to write back until a device takes as little memory as it should, `all` being what it takes with others
-/// like it.
-pub fn excess(memory: &MmStat, all: u64, derived: &Derived, total: u64) -> u64 {
-    let over = over(memory, all, total, |(_, aim)| aim).min(memory.mem_used_total);
+/// Uncompressed bytes to write back until a device takes as little memory as it should at this level, `all` being what it
+/// takes with others like it.
+pub fn excess(memory: &MmStat, all: u64, derived: &Derived, total: u64, level: Level) -> u64 {
+    let of_memory = if level == Level::Critical { OF_MEMORY_IF_CRITICAL } else { OF_MEMORY.1 };
+    let over = over(memory, all, total, of_memory, OF_LIMIT.1).min(memory.mem_used_total);
     // The conversion saturates.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = (over as f64 * derived.compression_ratio.max(1.0)) as u64;
     bytes
 }
 
-/// Bytes of memory above a percentage.
-fn over(memory: &MmStat, all: u64, total: u64, percent: impl Fn((u64, u64)) -> u64) -> u64 {
-    let limit = if memory.mem_limit == 0 { u64::MAX } else { part(memory.mem_limit, percent(OF_LIMIT)) };
+/// Bytes of memory above these percentages.
+fn over(memory: &MmStat, all: u64, total: u64, of_memory: u64, of_limit: u64) -> u64 {
+    let limit = if memory.mem_limit == 0 { u64::MAX } else { part(memory.mem_limit, of_limit) };
     let above_limit = memory.mem_used_total.saturating_sub(limit);
-    all.saturating_sub(part(total, percent(OF_MEMORY))).max(above_limit)
+    all.saturating_sub(part(total, of_memory)).max(above_limit)
 }
 
 /// Minimum time between two runs.
@@ -138,7 +141,7 @@ mod tests {
         let memory = MmStat { mem_used_total: used * MIB, mem_limit: limit * MIB, ..MmStat::default() };
         let derived = Derived { compression_ratio, ..Derived::default() };
         let (all, total) = ((others + used) * MIB, 800 * MIB);
-        (is_too_much(&memory, all, total), excess(&memory, all, &derived, total) / MIB)
+        (is_too_much(&memory, all, total), excess(&memory, all, &derived, total, Level::None) / MIB)
     }
 
     #[test]
@@ -152,6 +155,14 @@ mod tests {
         assert_eq!(beside, [(true, 10), (true, 70), (true, 90)], "no more than it holds");
         assert_eq!(excess_beside(88, 7, 0, 1.0), (false, 7));
         assert!(excess_beside(500, 46, 60, 1.0).0);
+    }
+
+    #[test]
+    fn critical_pressure_leaves_half_of_that_share() {
+        let memory = MmStat { mem_used_total: 70 * MIB, ..MmStat::default() };
+        let left = [Level::Moderate, Level::Severe, Level::Critical]
+            .map(|level| excess(&memory, 70 * MIB, &Derived::default(), 800 * MIB, level) / MIB);
+        assert_eq!(left, [0, 0, 30]);
     }
 
     /// A machine of 800 MiB whose swap takes 120 MiB, after this number of bytes was written to it.
@@ -253,7 +264,8 @@ mod tests {
             used in any::<u64>(), all in any::<u64>(), mem_limit in any::<u64>(), total in any::<u64>(), ratio in any::<f64>()
         ) {
             let memory = MmStat { mem_used_total: used, mem_limit, ..MmStat::default() };
-            excess(&memory, all, &Derived { compression_ratio: ratio, ..Derived::default() }, total);
+            let derived = Derived { compression_ratio: ratio, ..Derived::default() };
+            excess(&memory, all, &derived, total, Level::Critical);
         }
     }
 }
