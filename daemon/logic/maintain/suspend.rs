@@ -41,7 +41,8 @@ impl History {
         self.seen.back().copied().unwrap_or_default()
     }
 
-    /// The age by the kernel's clock for `awake` of waking time; never too short.
+    /// The age by the kernel's clock for `awake` of waking time; never too short by more than the difference that does
+    /// not count as suspend.
     pub fn boottime_age(&self, now: Moment, awake: Duration) -> Duration {
         let Some(target) = now.awake.checked_sub(awake) else {
             // Longer than the total waking time: no page is that old.
@@ -52,7 +53,8 @@ impl History {
         let before = before.copied().unwrap_or_default();
         // Assume that the suspend since that record came as late as possible.
         let then = before.boot + target.saturating_sub(before.awake);
-        now.boot.saturating_sub(then).max(awake)
+        let age = now.boot.saturating_sub(then);
+        if age.saturating_sub(awake) <= SLEEP { awake } else { age }
     }
 
     /// Number of records.
@@ -104,6 +106,21 @@ mod tests {
         assert_eq!(history.boottime_age(at(11, 8), 2 * HOUR), 10 * HOUR);
         history.note(at(14, 8));
         assert_eq!(history.boottime_age(at(14, 8), 2 * HOUR), 2 * HOUR);
+    }
+
+    #[test]
+    fn reading_the_clocks_one_after_the_other_adds_no_time() {
+        let second = Duration::from_secs(1);
+        let apart = |awake: u32, micros| Moment {
+            boot: second * awake,
+            awake: second * awake + Duration::from_micros(micros),
+        };
+        let mut history = History::default();
+        history.note(apart(10, 900));
+        history.note(apart(60, 300));
+        // The caller rounds up: a microsecond more would select pages that have been idle for a second more.
+        assert_eq!(history.boottime_age(apart(61, 100), 2 * second), 2 * second);
+        assert_eq!(history.boottime_age(apart(61, 700), 2 * second), 2 * second);
     }
 
     #[test]
