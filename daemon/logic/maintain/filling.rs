@@ -16,7 +16,7 @@ use crate::sample::{DeviceView, RoleView, Snapshot};
 /// is reduced to the second.
 const OF_MEMORY: (u64, u64) = (12, 10);
 const OF_LIMIT: (u64, u64) = (75, 60);
-/// What swap is reduced to under critical pressure, instead of 10 % of the memory: frequent pages may wait for just that.
+/// What swap is reduced to under critical pressure, as a percentage of the memory: frequent pages may wait for just that.
 const OF_MEMORY_IF_CRITICAL: u64 = 5;
 
 /// Bytes that arrive between two runs at least: without them, swap is not filling.

@@ -41,8 +41,8 @@ impl History {
         self.seen.back().copied().unwrap_or_default()
     }
 
-    /// The age by the kernel's clock for `awake` of waking time; never too short by more than the difference that does
-    /// not count as suspend.
+    /// The age by the kernel's clock for `awake` of waking time. It is too short by at most the difference that does not
+    /// count as suspend.
     pub fn boottime_age(&self, now: Moment, awake: Duration) -> Duration {
         let Some(target) = now.awake.checked_sub(awake) else {
             // Longer than the total waking time: no page is that old.
