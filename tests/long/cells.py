@@ -47,11 +47,15 @@ class Results:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         return [dict(zip(self.fields, line.split("\t"))) for line in lines[1:]]
 
-    def newest(self):
-        """Those of the commit that was measured last, for each kernel and arm: a change of zramd leaves its peers as they are."""
+    def newest(self, *fields):
+        """Those of the commit that was measured last, for each combination of these fields: a change of zramd leaves its peers as they are."""
         rows = self.rows()
-        last = {(row["kernel"], row["arm"]): row["commit"] for row in rows}
-        return [row for row in rows if row["commit"] == last[row["kernel"], row["arm"]]]
+
+        def key(row):
+            return tuple(row[field] for field in fields)
+
+        last = {key(row): row["commit"] for row in rows}
+        return [row for row in rows if row["commit"] == last[key(row)]]
 
     def note(self, row):
         """Adds a line."""
