@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from operator import itemgetter
 from pathlib import Path
 
 LONG = Path(__file__).resolve().parent
@@ -50,10 +51,7 @@ class Results:
     def newest(self, *fields):
         """Those of the commit that was measured last, for each combination of these fields: a change of zramd leaves its peers as they are."""
         rows = self.rows()
-
-        def key(row):
-            return tuple(row[field] for field in fields)
-
+        key = itemgetter(*fields)
         last = {key(row): row["commit"] for row in rows}
         return [row for row in rows if row["commit"] == last[key(row)]]
 
