@@ -375,6 +375,9 @@ fn purpose(view: &DeviceView) -> String {
 }
 
 fn owner(view: &DeviceView, config: &Merged) -> String {
+    if !view.taken_over.is_empty() {
+        return format!("another program, since zramd set it up: {}", view.taken_over);
+    }
     if !view.managed {
         return "another program; zramd does not change it".to_owned();
     }

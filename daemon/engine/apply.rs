@@ -77,7 +77,10 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
     let resumed = group.resume.is_some();
     let record = match &group.resume {
         Some(record) => Record { request: request.clone(), ..record.clone() },
-        None => Record::begin(group.target.clone(), request.clone()),
+        None => Record {
+            adding: group.retire.as_ref().and_then(|record| record.adding),
+            ..Record::begin(group.target.clone(), request.clone())
+        },
     };
     let mut run = Run { host, outcome, record, without_backing: false };
     if let Err(error) = run.all(group) {
@@ -96,6 +99,8 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
 
 impl<H: Host> Run<'_, H> {
     fn all(&mut self, group: &Group) -> Result<(), Error> {
+        // Without a record, no step could be undone after a kill.
+        save(self.host, &self.record)?;
         self.steps(&group.before)?;
         self.ways(&group.ways)?;
         self.steps(&group.after)?;

@@ -11,9 +11,9 @@ use logic::benchmark::score::Profile;
 use logic::config::settings::{MountSettings, Principal, Settings};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
-use logic::device::signature;
+use logic::device::signature::{self, Signature};
 use logic::device::stat::MmStat;
-use logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Support};
+use logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Seen, Support};
 use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::place::passthrough;
@@ -29,10 +29,17 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.support = support(host);
     facts.tunables = tunables(host);
     facts.other_managers = other_managers(host);
-    for number in host.device_numbers().or_else(absent)? {
-        facts.devices.insert(number, device(host, number)?);
-    }
     (facts.records, facts.damaged) = all_records(host)?;
+    for number in host.device_numbers().or_else(absent)? {
+        let mut found = device(host, number)?;
+        // Devices of other programs are not opened.
+        if settings.devices.iter().any(|device| device.number == number)
+            || facts.records.contains_key(&Target::Device(number))
+        {
+            found.seen = seen(host, number, &found);
+        }
+        facts.devices.insert(number, found);
+    }
     if settings.vm.as_ref().is_some_and(|vm| vm.protected.is_some()) {
         let controllers = host.text(MachineFile::Controllers).unwrap_or_default();
         facts.lacks_memory_controller = !controllers.split_whitespace().any(|name| name == "memory");
@@ -176,6 +183,35 @@ pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> 
     Ok(DeviceFacts { attributes, ..device_state(host, number, &mm_stat(host, number)?)? })
 }
 
+/// All that tells whether a device is as we set it up.
+pub fn identify<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
+    let found = device_state(host, number, &mm_stat(host, number)?)?;
+    Ok(DeviceFacts { seen: seen(host, number, &found), ..found })
+}
+
+/// What a device carries. Unknown if it cannot be read: by other users than root, or because its backing device fails.
+fn seen<H: Host>(host: &H, number: u32, device: &DeviceFacts) -> Seen {
+    if !device.initialised {
+        return Seen::Nothing;
+    }
+    let page = usize::try_from(host.page_size()).unwrap_or(4096);
+    // Most signatures are in the first page; further pages may be data of programs, which reading marks as used.
+    for length in [page, signature::PROBE_BYTES.next_multiple_of(page)] {
+        let Ok(head) = host.head(number, length) else { return Seen::Unknown };
+        if let Some(found) = signature::read(&head) {
+            return Seen::Signature(found);
+        }
+    }
+    let stored = mm_stat(host, number).ok().and_then(|text| MmStat::parse(&text)).unwrap_or_default();
+    let is_empty = stored.orig_data_size == 0 && stored.same_pages == 0;
+    if is_empty { Seen::Nothing } else { Seen::Signature(Signature::unknown()) }
+}
+
+/// The kernel's ID of this boot; empty if unknown.
+pub fn boot_id<H: Host>(host: &H) -> String {
+    host.text(MachineFile::BootId).unwrap_or_default().trim().to_owned()
+}
+
 /// `mm_stat` of a device; empty when it has none.
 pub(super) fn mm_stat<H: Host>(host: &H, number: u32) -> Result<String, HostError> {
     host.read_attribute(number, Attribute::MmStat).or_else(absent)
@@ -215,11 +251,13 @@ pub fn records<H: Host>(host: &H) -> Result<BTreeMap<Target, Record>, HostError>
     Ok(all_records(host)?.0)
 }
 
-/// All valid records, and the damaged ones.
+/// All valid records of this boot, and the damaged ones.
 pub fn all_records<H: Host>(host: &H) -> Result<(BTreeMap<Target, Record>, Vec<Damaged>), HostError> {
     let (mut records, mut damaged) = (BTreeMap::new(), Vec::new());
+    let boot_id = boot_id(host);
     for (name, text) in host.records()? {
         match record(&name, &text) {
+            Ok(record) if record.boot_id != boot_id => {}
             Ok(record) => drop(records.insert(record.target.clone(), record)),
             Err(found) => damaged.push(found),
         }

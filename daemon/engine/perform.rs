@@ -9,13 +9,14 @@ use super::undo;
 use host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm, with_option};
 use logic::device::attribute::Attribute;
+use logic::device::signature::{self, Signature};
 use logic::device::swap_header;
-use logic::facts::PathKind;
+use logic::facts::{PathKind, Seen};
 use logic::human::human;
-use logic::plan::diff::round_up;
+use logic::plan::diff::{round_up, uuid_arguments};
 use logic::plan::{Step, Through};
 use logic::ramdisk::place::passthrough;
-use logic::record::{Record, Undo};
+use logic::record::{Carried, Record, Undo};
 use logic::vm::Tunable;
 
 /// Pages that are on the way to the disk at once, where the kernel can (Linux 6.19; its default is 32). Requests of others wait
@@ -37,16 +38,30 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
             Attribute::AlgorithmParams,
             &parameters(*priority, algorithm),
         )?),
-        Step::AttachFile { number, path, bytes } => attach_file(host, *number, path, *bytes),
-        Step::OpenCrypt { number, store } => open_crypt(host, *number, store.as_deref()),
+        Step::AttachFile { number, path, bytes } => {
+            let node = attach_file(host, *number, path, *bytes)?;
+            record.set_file(host.diskseq(&node));
+            create::save(host, record)
+        }
+        Step::OpenCrypt { number, store } => {
+            let node = open_crypt(host, *number, store.as_deref())?;
+            record.set_mapping(host.diskseq(&node));
+            create::save(host, record)
+        }
         Step::SetBackingDevice { number, path, through } => set_backing_device(host, *number, path, *through),
-        Step::SetDiskSize { number, bytes } => set_disk_size(host, *number, *bytes),
+        Step::SetDiskSize { number, bytes } => {
+            will_carry(host, *number, *bytes, record)?;
+            set_disk_size(host, *number, *bytes)
+        }
         Step::SetMemoryLimit { number, bytes } => set_memory_limit(host, *number, *bytes),
         Step::SelfTest { number, bytes } => self_test::run(host, *number, *bytes),
-        Step::MakeSwap { number, label } => make_swap(host, *number, label),
+        Step::MakeSwap { number, label } => {
+            let header = swap_header(host, *number, label)?;
+            will_have(host, record, signature::read(&header))?;
+            Ok(host.write_pages(*number, 0, &header)?)
+        }
         Step::MakeFilesystem { number, fs_type, arguments } => {
-            let spec = MkfsSpec { fs_type: fs_type.clone(), arguments: arguments.clone() };
-            Ok(host.mkfs(*number, &spec)?)
+            make_filesystem(host, *number, fs_type, arguments, record)
         }
         Step::SetRoot { number, fs_type, mount } => {
             let root = RootSpec { mode: mount.mode, uid: mount.uid, gid: mount.gid };
@@ -77,7 +92,8 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
                 fs_type: fs_type.clone(),
                 options: mount.options.clone(),
             };
-            while_busy(host, *number, |host| host.mount(&spec))
+            while_busy(host, *number, |host| host.mount(&spec))?;
+            create::note_mount(host, &mount.mount_point, record)
         }
         Step::LoadDisk { name } => {
             // The worker reads the request from the record.
@@ -88,13 +104,63 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
             if host.path_kind(&passthrough(name)) != PathKind::Missing {
                 return Ok(());
             }
-            Ok(host.bind(place, mount_point)?)
+            host.bind(place, mount_point)?;
+            create::note_mount(host, mount_point, record)
         }
-        Step::MountTmpfs { mount, options } => Ok(host.mount(&tmpfs(&mount.mount_point, options))?),
+        Step::MountTmpfs { mount, options } => {
+            host.mount(&tmpfs(&mount.mount_point, options))?;
+            create::note_mount(host, &mount.mount_point, record)
+        }
         Step::RemountTmpfs { mount_point, options } => Ok(host.remount(&tmpfs(mount_point, options))?),
         Step::SetTunable { tunable, value, .. } => set_tunable(host, *tunable, value),
         Step::Undo(step) => undo::one(host, record, step),
     }
+}
+
+/// Records the size and the algorithm of a device before it has them.
+pub(super) fn will_carry<H: Host>(
+    host: &mut H,
+    number: u32,
+    bytes: u64,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let (_, algorithm) = parse_comp_algorithm(&host.read_attribute(number, Attribute::CompAlgorithm)?);
+    let disk_size = round_up(bytes, host.page_size());
+    record.carries = Some(Carried { disk_size, algorithm, signature: None });
+    create::save(host, record)
+}
+
+/// Records what is written to a device, before or after it is.
+fn will_have<H: Host>(host: &mut H, record: &mut Record, signature: Option<Signature>) -> Result<(), Error> {
+    if let Some(carries) = &mut record.carries
+        && carries.signature != signature
+    {
+        carries.signature = signature;
+        create::save(host, record)?;
+    }
+    Ok(())
+}
+
+/// Makes a file system whose UUID is in the record before, if `mkfs` can be told it.
+fn make_filesystem<H: Host>(
+    host: &mut H,
+    number: u32,
+    fs_type: &str,
+    arguments: &[String],
+    record: &mut Record,
+) -> Result<(), Error> {
+    let uuid = signature::hexadecimal(&swap_header::version_4(host.random()));
+    let options = uuid_arguments(fs_type, &uuid, arguments);
+    let kind = signature::of_type(fs_type).filter(|_| options.is_some());
+    let planned = kind.map(|kind| Signature { kind: kind.to_owned(), uuid, label: String::new() });
+    will_have(host, record, planned)?;
+    let arguments = options.into_iter().flatten().chain(arguments.iter().cloned()).collect();
+    host.mkfs(number, &MkfsSpec { fs_type: fs_type.to_owned(), arguments })?;
+    let found = match gather::identify(host, number)?.seen {
+        Seen::Signature(found) => Some(found),
+        Seen::Unknown | Seen::Nothing => None,
+    };
+    will_have(host, record, found)
 }
 
 fn tmpfs(mount_point: &str, options: &str) -> MountSpec {
@@ -178,9 +244,9 @@ pub(super) fn parameters(priority: u8, algorithm: &Algorithm) -> String {
     words.join(" ")
 }
 
-fn attach_file<H: Host>(host: &mut H, number: u32, path: &str, bytes: u64) -> Result<(), Error> {
+fn attach_file<H: Host>(host: &mut H, number: u32, path: &str, bytes: u64) -> Result<String, Error> {
     host.attach_file(number, path, bytes)?;
-    loop_device(host, number).map(drop)
+    loop_device(host, number)
 }
 
 fn loop_device<H: Host>(host: &H, number: u32) -> Result<String, Error> {
@@ -193,13 +259,13 @@ fn crypt_device<H: Host>(host: &H, number: u32) -> Result<String, Error> {
     host.crypt_device(number)?.ok_or_else(missing)
 }
 
-fn open_crypt<H: Host>(host: &mut H, number: u32, store: Option<&str>) -> Result<(), Error> {
+fn open_crypt<H: Host>(host: &mut H, number: u32, store: Option<&str>) -> Result<String, Error> {
     let store = match store {
         Some(store) => store.to_owned(),
         None => loop_device(host, number)?,
     };
     host.open_crypt(number, &store)?;
-    crypt_device(host, number).map(drop)
+    crypt_device(host, number)
 }
 
 fn set_backing_device<H: Host>(host: &mut H, number: u32, path: &str, through: Through) -> Result<(), Error> {
@@ -259,12 +325,12 @@ fn set_memory_limit<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<()
     }
 }
 
-pub(super) fn make_swap<H: Host>(host: &mut H, number: u32, label: &str) -> Result<(), Error> {
+/// The header of a swap area for the whole device.
+pub(super) fn swap_header<H: Host>(host: &mut H, number: u32, label: &str) -> Result<Vec<u8>, Error> {
     let size = gather::device(host, number)?.disk_size;
     let page = usize::try_from(host.page_size()).unwrap_or(4096);
-    let header = swap_header::build(size, page, host.random(), label)
-        .map_err(|error| Error::failed(format!("zram{number}: write a swap header: {error}")))?;
-    Ok(host.write_pages(number, 0, &header)?)
+    swap_header::build(size, page, host.random(), label)
+        .map_err(|error| Error::failed(format!("zram{number}: write a swap header: {error}")))
 }
 
 pub(super) fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::apply::{self, Outcome};
-use super::device::create::save;
+use super::device::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
     absent, accounts, all_records, gather, machine, offered, other_managers, places, programs, record_of,
     records, swaps,
 };
 use super::scratch;
-use super::undo::{roll_back, take_back};
-use host::Host;
+use super::undo::{is_ours, roll_back_interrupted, take_back};
+use host::{Cause, Host};
 use logic::config::Loaded;
 use logic::config::problem::{Origin, Problem};
 use logic::config::settings::Settings;
@@ -99,7 +99,7 @@ pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), 
 fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
     for mut record in records(host)?.into_values() {
         if record.progress == Progress::Working && concerned(&record.target) {
-            roll_back(host, &mut record);
+            roll_back_interrupted(host, &mut record);
         }
     }
     Ok(())
@@ -148,7 +148,14 @@ pub fn adopt<H: Host>(
             has_crypt: host.crypt_device(number)?.is_some(),
         };
         match planner::adopt::record(number, &plan, &facts, &found, activation) {
-            Ok(Some(record)) => save(host, &record).map(|()| true),
+            Ok(Some(mut record)) => {
+                record.set_file(host.loop_device(number)?.and_then(|node| host.diskseq(&node)));
+                record.set_mapping(host.crypt_device(number)?.and_then(|node| host.diskseq(&node)));
+                match record.request.mount().map(|mount| mount.mount_point.clone()) {
+                    Some(path) => note_mount(host, &path, &mut record).map(|()| true),
+                    None => save(host, &record).map(|()| true),
+                }
+            }
             Ok(None) => Ok(false),
             Err((kind, why)) => Err(Error::new(kind, format!("zram{number}: {why}"))),
         }
@@ -171,7 +178,7 @@ pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<
 
 /// Removes one target; false if there was nothing to remove.
 pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
-    locked(host, |host| {
+    removing(host, |host| {
         let Some(record) = record_of(host, target)? else { return Ok(false) };
         take_away(host, &record)?;
         // If PID 1 activated the swap, it stops the units of the settings, too.
@@ -185,9 +192,13 @@ fn settings_follow<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -
     let (records, damaged) = all_records(host)?;
     let swaps = swaps(host)?;
     let numbers: Vec<u32> = swaps.iter().filter_map(SwapLine::zram_number).collect();
-    let mut ours = records.keys().chain(damaged.iter().filter_map(|damaged| damaged.target.as_ref()));
-    if ours.any(|target| matches!(target, Target::Device(number) if numbers.contains(number))) {
-        return Ok(());
+    for number in numbers {
+        let target = Target::Device(number);
+        let perhaps = damaged.iter().any(|damaged| damaged.target.as_ref() == Some(&target));
+        let record = records.get(&target);
+        if perhaps || record.is_some_and(|record| is_ours(host, number, record).unwrap_or(true)) {
+            return Ok(());
+        }
     }
     let settings = [Target::Vm, Target::Zswap].into_iter().filter(concerned);
     settings.filter_map(|target| records.get(&target)).try_for_each(|record| take_away(host, record))
@@ -202,8 +213,8 @@ pub type Removal = (Target, Result<(), Error>);
 
 /// Removes everything that zramd set up. Continues after failures, and reports all of them.
 pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
-    locked(host, |host| {
-        scratch::sweep(host)?;
+    removing(host, |host| {
+        let swept = scratch::sweep(host);
         let (records, damaged) = all_records(host)?;
         let mut records: Vec<Record> = records.into_values().collect();
         // Deepest mounts first; settings before the devices, zswap after all swap is gone.
@@ -215,16 +226,39 @@ pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
         let stays =
             damaged.iter().filter_map(|damaged| Some((damaged.target.clone()?, Err(damaged.refusal()))));
         let gone = records.iter().map(|record| (record.target.clone(), take_away(host, record)));
-        Ok(gone.chain(stays).collect())
+        let removals: Vec<Removal> = gone.chain(stays).collect();
+        if removals.is_empty() {
+            swept?;
+        }
+        Ok(removals)
     })
 }
 
-fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {
-    if !host.is_privileged() {
-        let message = "changing swap, mounts and zram devices needs root (CAP_SYS_ADMIN); run it with sudo";
-        return Err(Error::new(ErrorKind::NotPermitted, message));
+/// Works under the lock, or without it if it cannot be created: nobody can set up anything then, but what is there has to be
+/// removable.
+fn removing<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {
+    refuse_unprivileged(host)?;
+    match host.lock_run() {
+        Err(error) if matches!(error.cause, Cause::Locked { .. }) => Err(error.into()),
+        _ => {
+            let result = work(host);
+            host.unlock_run();
+            result
+        }
     }
+}
+
+fn locked<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {
+    refuse_unprivileged(host)?;
     serialised(host, work)
+}
+
+fn refuse_unprivileged<H: Host>(host: &H) -> Result<(), Error> {
+    if host.is_privileged() {
+        return Ok(());
+    }
+    let message = "changing swap, mounts and zram devices needs root (CAP_SYS_ADMIN); run it with sudo";
+    Err(Error::new(ErrorKind::NotPermitted, message))
 }
 
 /// Works under the lock that serialises changes to the machine.

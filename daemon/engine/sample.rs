@@ -182,7 +182,9 @@ impl<H: Host> Around<'_, H> {
 
 fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
     match target {
-        Target::Device(_) => !snapshot.device(&target.to_string()).is_some_and(|device| device.managed),
+        Target::Device(_) => !snapshot
+            .device(&target.to_string())
+            .is_some_and(|device| device.managed || !device.taken_over.is_empty()),
         Target::RamDisk(name) => !snapshot
             .disk(name)
             .is_some_and(|disk| disk.mounted || disk.status.load_state == LoadState::Passthrough),
@@ -198,9 +200,11 @@ fn device<H: Host>(
     let host = around.host;
     let mm_stat = gather::mm_stat(host, number)?;
     let facts = gather::device_state(host, number, &mm_stat)?;
+    // What it carries is not read here: that would count as a transfer of the device.
+    let taken_over = record.and_then(|record| record.taken_over(&facts)).unwrap_or_default();
     // A finished record is outdated if the device is uninitialised or has been replaced since.
     let record = record.filter(|record| {
-        record.is_about(facts.diskseq) && (facts.initialised || record.progress == Progress::Working)
+        record.is_about(&facts) && (facts.initialised || record.progress == Progress::Working)
     });
     let request = record.and_then(|record| record.request.device());
     let text = |attribute| around.text(number, attribute);
@@ -220,6 +224,7 @@ fn device<H: Host>(
         number,
         device_number: facts.device.map_or(0, device_number),
         managed: record.is_some(),
+        taken_over,
         role: role(&facts, request, swap.is_some(), mount.is_some()),
         config_section: record.map_or_else(String::new, |record| record.target.to_string()),
         disk_size_bytes: facts.disk_size,

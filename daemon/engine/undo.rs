@@ -12,18 +12,37 @@ use logic::device::drain::RESERVE_SHARE;
 use logic::facts::PathKind;
 use logic::human::human;
 use logic::plan::wants_discard;
+use logic::proc::MountLine;
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::place::passthrough;
-use logic::record::{Progress, Record, Undo};
+use logic::raw_path::RawPath;
+use logic::record::{MountId, Progress, Record, Target, Undo};
 use logic::request::{Purpose, Request};
 use logic::vm::Tunable;
 
+/// Errors of removing a directory because of which it stays.
+const DIRECTORY_STAYS: [Errno; 6] =
+    [Errno::NOENT, Errno::NOTEMPTY, Errno::ROFS, Errno::ACCES, Errno::PERM, Errno::NOSPC];
+
 /// Whether device `number` is still the one that the record describes.
+///
+/// # Errors
+///
+/// Also if another program has set it up since: then it is not touched.
 pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
-    if !host.device_numbers()?.contains(&number) {
+    if !host.device_numbers()?.contains(&number) || !record.is_of(gather::diskseq(host, number)?) {
         return Ok(false);
     }
-    Ok(record.is_about(gather::diskseq(host, number)?))
+    let differs = record.taken_over(&gather::identify(host, number)?);
+    differs.map_or(Ok(true), |differs| Err(record.refusal(&differs)))
+}
+
+/// As [`is_same_device`]; false if another program has set it up since.
+pub(super) fn is_ours<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
+    match is_same_device(host, number, record) {
+        Err(error) if error.kind == ErrorKind::Unmanaged => Ok(false),
+        other => other,
+    }
 }
 
 /// Undoes one step. May be repeated: steps that are undone already succeed.
@@ -39,22 +58,47 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             restore_algorithm(host, *number, record)
         }
         Undo::SwapOff { number } if is_same_device(host, *number, record)? => swap_off(host, *number),
-        Undo::Unmount { mount_point, number } => unmount(host, record, mount_point, *number),
-        Undo::HideDisk { name, place, mount_point, kept } => {
-            hide(host, place, mount_point)?;
+        Undo::Unmount { mount_point, number, mounted } => {
+            if let Some(number) = number
+                && !is_same_device(host, *number, record)?
+            {
+                return Ok(());
+            }
+            let number = *number;
+            let device = number.map(|number| gather::device(host, number)).transpose()?;
+            let device = device.and_then(|facts| number.zip(facts.device));
+            unmount(host, mount_point, mounted.as_ref(), |mount| match device {
+                None => {
+                    mount.fs_type == "tmpfs" && mounted.is_none_or(|mounted| mounted.device == mount.device)
+                }
+                Some((number, device)) => mount.is_on(number, device),
+            })
+        }
+        Undo::HideDisk { name, place, mount_point, kept, mounted } => {
+            let held = gather::mounts(host)?.into_iter().rev().find(|mount| mount.mount_point == *place);
+            if let Some(held) = held {
+                unmount(host, mount_point, mounted.as_ref(), |mount| {
+                    mount.device == held.device && mount.id != held.id
+                })?;
+            }
             let mounted = gather::mounts(host)?.iter().any(|mount| mount.mount_point == *place);
             if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
-                let saved = host.run_worker(&["kept", "save", name, "--reason", SaveReason::Stop.word()]);
-                if saved.is_err() {
-                    // It stays mounted until the problem is solved, at its mount point as well, if possible.
-                    host.bind(place, mount_point).ok();
-                }
-                saved?;
+                host.run_worker(&["kept", "save", name, "--reason", SaveReason::Stop.word()])?;
             }
             Ok(())
         }
-        Undo::CloseCrypt { number } => while_busy(host, *number, |host| host.close_crypt(*number)),
-        Undo::DetachFile { number } => while_busy(host, *number, |host| {
+        Undo::CloseCrypt { number, diskseq } => {
+            let found = host.crypt_device(*number)?;
+            if is_another(host, found, *diskseq) {
+                return Ok(());
+            }
+            while_busy(host, *number, |host| host.close_crypt(*number))
+        }
+        Undo::DetachFile { number, diskseq } => while_busy(host, *number, |host| {
+            let found = host.loop_device(*number)?;
+            if is_another(host, found, *diskseq) {
+                return Ok(());
+            }
             host.detach_file(*number)?;
             // The kernel releases it on last close, for example by udev.
             match host.loop_device(*number)? {
@@ -65,12 +109,19 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
         // Keeps changes made by others.
         Undo::RestoreTunable { tunable, before, ours } => set_if(host, *tunable, ours, before).map(drop),
         Undo::RemoveDirectory { path } => match host.remove_directory(path) {
-            // Not empty, or removed already: changes of other programs, which are left alone.
-            Err(error) if !error.is(Errno::NOENT) && !error.is(Errno::NOTEMPTY) => Err(error.into()),
-            _ => Ok(()),
+            // Not empty, or removed already: changes of other programs, which are left alone. An empty directory below a
+            // read-only one may stay.
+            Err(error) if DIRECTORY_STAYS.iter().any(|errno| error.is(*errno)) => Ok(()),
+            other => Ok(other?),
         },
         Undo::RemoveDevice { .. } | Undo::Reset { .. } | Undo::SwapOff { .. } => Ok(()),
     }
+}
+
+/// Whether a block device with the name of ours is one of another program.
+fn is_another<H: Host>(host: &H, node: Option<String>, ours: Option<u64>) -> bool {
+    let found = node.and_then(|node| host.diskseq(&node));
+    found.zip(ours).is_some_and(|(found, ours)| found != ours)
 }
 
 /// Sets a setting to `to` only if its value is `from`; whether it was. A missing setting is ignored.
@@ -120,69 +171,81 @@ pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     Ok(host.swap_off(number)?)
 }
 
-/// Unmounts our mount, if it is still the visible one. Never lazily: the error names the processes that use it.
+/// Unmounts our mount, until it is seen to be gone: a user may rename the directories above it at any time. Never lazily:
+/// the error names the processes that use it. `is_ours` tells by its file system whether a mount may be ours.
 fn unmount<H: Host>(
     host: &mut H,
-    record: &Record,
     mount_point: &str,
-    number: Option<u32>,
+    mounted: Option<&MountId>,
+    is_ours: impl Fn(&MountLine) -> bool,
 ) -> Result<(), Error> {
-    let mounts = gather::mounts(host)?;
-    let Some(mounted) = mounts.iter().rev().find(|mount| mount.mount_point == mount_point) else {
-        return Ok(());
-    };
-    let ours = match number {
-        None => mounted.fs_type == "tmpfs",
-        Some(number) => {
-            is_same_device(host, number, record)?
-                && gather::device(host, number)?.device.is_some_and(|device| mounted.is_on(number, device))
-        }
-    };
-    if !ours {
-        return Ok(());
-    }
-    unmount_patiently(host, mount_point)
-}
-
-/// Unmounts a bind mount of `place`.
-fn hide<H: Host>(host: &mut H, place: &str, mount_point: &str) -> Result<(), Error> {
-    let mounts = gather::mounts(host)?;
-    let device_at =
-        |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path).map(|mount| mount.device);
-    match (device_at(mount_point), device_at(place)) {
-        (Some(shown), Some(held)) if shown == held => unmount_patiently(host, mount_point),
-        _ => Ok(()),
-    }
-}
-
-fn unmount_patiently<H: Host>(host: &mut H, mount_point: &str) -> Result<(), Error> {
     let deadline = host.now() + PATIENCE;
+    let mut other: Option<RawPath> = None;
     loop {
-        match host.unmount(mount_point) {
-            Err(error) if error.is(Errno::BUSY) => {
-                let users = host.mount_users(mount_point);
-                if host.now() >= deadline {
-                    return Err(held_open(&error, &users));
-                }
-                host.sleep(Duration::from_millis(100));
-            }
-            other => return Ok(other?),
+        let mounts = gather::mounts(host)?;
+        let Some(found) = find_mount(host, &mounts, mount_point, mounted, &is_ours) else { return Ok(()) };
+        let path = &found.mount_point;
+        let unnamed = MountId { namespace: host.mount_namespace(), id: found.id, unique: 0, device: (0, 0) };
+        let Err(error) = host.unmount(path.as_bytes(), mounted.unwrap_or(&unnamed)) else { continue };
+        if error.is(Errno::STALE) && other.as_ref() == Some(path) {
+            // Another mount has got its ID and its path.
+            return Ok(());
         }
+        let is_moved = [Errno::STALE, Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::INVAL];
+        let may_pass = error.is(Errno::BUSY) || is_moved.iter().any(|errno| error.is(*errno));
+        if !may_pass || host.now() >= deadline {
+            if error.is(Errno::BUSY) {
+                return Err(held_open(&error, &host.mount_users(&path.to_string())));
+            }
+            return Err(error.into());
+        }
+        other = error.is(Errno::STALE).then(|| path.clone());
+        host.sleep(Duration::from_millis(100));
     }
+}
+
+/// Our mount, wherever it is now. Its ID tells it from others if it is of this namespace; otherwise it is the visible one at its
+/// mount point, or else any that may be ours.
+fn find_mount<'a, H: Host>(
+    host: &H,
+    mounts: &'a [MountLine],
+    mount_point: &str,
+    mounted: Option<&MountId>,
+    is_ours: impl Fn(&MountLine) -> bool,
+) -> Option<&'a MountLine> {
+    let mut candidates = mounts.iter().rev().filter(|mount| is_ours(mount));
+    let Some(id) = mounted else {
+        let visible = mounts.iter().rev().find(|mount| mount.mount_point == mount_point);
+        return visible.filter(|mount| is_ours(mount));
+    };
+    if id.id != 0 && id.namespace == host.mount_namespace() {
+        return candidates.find(|mount| mount.id == id.id);
+    }
+    candidates.clone().find(|mount| mount.mount_point == mount_point).or_else(|| candidates.next())
 }
 
 /// Undoes all steps after a failure, from the last to the first, and continues after errors. Then removes the record,
-/// unless a step could not be undone: the next run tries again.
+/// unless a step could not be undone: the next run tries again. A device that another program has set up since, and what belongs
+/// to it, stays as it is.
 pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
     let mut errors = Vec::new();
-    let mut left = Vec::new();
-    for undo in std::mem::take(&mut record.undo).into_iter().rev() {
-        if let Err(error) = one(host, record, &undo) {
-            errors.push(error);
-            left.insert(0, undo);
+    if let Target::Device(number) = record.target
+        && let Err(error) = is_same_device(host, number, record)
+    {
+        return vec![error];
+    }
+    for undo in record.undo.clone().into_iter().rev() {
+        match one(host, record, &undo) {
+            Ok(()) => record.undo.retain(|kept| *kept != undo),
+            Err(error) => {
+                errors.push(error);
+                if matches!(undo, Undo::HideDisk { .. }) {
+                    // What could not be saved stays mounted until the problem is solved, at its mount point as well.
+                    errors.extend(redo(host, record, &undo).err());
+                }
+            }
         }
     }
-    record.undo = left;
     let ended = if record.undo.is_empty() {
         host.remove_record(&record.file_name()).map_err(Error::from)
     } else {
@@ -192,15 +255,26 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
     errors
 }
 
+/// As [`roll_back`], for the record of an interrupted run. If that was about to add a device, and one is there, the record stays
+/// for the next run, which uses it.
+pub fn roll_back_interrupted<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
+    let mut errors = roll_back(host, record);
+    if record.undo.is_empty() && create::added(host, record).is_ok_and(|added| added.is_some()) {
+        let Record { target, request, adding, scratch, .. } = record.clone();
+        let kept = Record { adding, scratch, ..Record::begin(target, request) };
+        errors.extend(create::save(host, &kept).err());
+    }
+    errors
+}
+
 /// Undoes a whole record. On failure, a finished target is left as it was, an unfinished one partly undone.
 pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
     if matches!(record.request, Request::Vm(_)) && record.progress == Progress::Done {
-        // If only some settings could be restored, these must not count as changed by another program.
+        // If only some settings could be restored, these must not count as changed by another program. Without space for that
+        // note they are restored all the same.
         let mut record = Record { progress: Progress::Working, ..record.clone() };
-        return match create::save(host, &record) {
-            Ok(()) => roll_back(host, &mut record),
-            Err(error) => vec![error],
-        };
+        create::save(host, &record).ok();
+        return roll_back(host, &mut record);
     }
     match record.progress {
         Progress::Done => release(host, record).err().into_iter().collect(),
@@ -211,6 +285,8 @@ pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
 /// Removes a target on request. If a step cannot be undone, those undone before it are done again, so that the target
 /// is as before.
 fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
+    let mut record = record.clone();
+    let record = &mut record;
     for undo in &record.undo {
         if let Undo::Reset { number } = undo
             && is_same_device(host, *number, record)?
@@ -220,25 +296,27 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     }
     for (index, undo) in record.undo.iter().enumerate().rev() {
         if let Err(error) = one(host, record, undo) {
-            let again = record.undo[index..].iter().filter_map(|undo| redo(host, record, undo).err());
-            return Err(again.fold(error, Error::join));
+            let undone = record.undo[index..].to_vec();
+            let again: Vec<Error> = undone.iter().filter_map(|undo| redo(host, record, undo).err()).collect();
+            return Err(again.into_iter().fold(error, Error::join));
         }
     }
     Ok(host.remove_record(&record.file_name())?)
 }
 
 /// Redoes what [`one`] undid. Only activation keeps the contents of the device, so nothing else is redone.
-fn redo<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
+fn redo<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), Error> {
     if let Undo::HideDisk { name, place, mount_point, .. } = undo {
         let mounts = gather::mounts(host)?;
         let is_mounted = |path: &str| mounts.iter().any(|mounted| mounted.mount_point == path);
         let shown = is_mounted(mount_point) || host.path_kind(&passthrough(name)) != PathKind::Missing;
         if is_mounted(place) && !shown {
             host.bind(place, mount_point)?;
+            create::note_mount(host, mount_point, record)?;
         }
         return Ok(());
     }
-    let Request::Device(request) = &record.request else { return Ok(()) };
+    let Request::Device(request) = record.request.clone() else { return Ok(()) };
     match (undo, &request.purpose) {
         (Undo::SwapOff { number }, Purpose::Swap { priority, options }) => {
             if gather::swaps(host)?.iter().any(|swap| swap.zram_number() == Some(*number)) {
@@ -250,12 +328,13 @@ fn redo<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error
             if gather::mounts(host)?.iter().any(|mounted| mounted.mount_point == mount.mount_point) {
                 return Ok(());
             }
-            Ok(host.mount(&MountSpec {
+            host.mount(&MountSpec {
                 source: format!("/dev/zram{number}"),
                 mount_point: mount.mount_point.clone(),
                 fs_type: fs_type.clone(),
                 options: mount.options.clone(),
-            })?)
+            })?;
+            create::note_mount(host, &mount.mount_point, record)
         }
         (Undo::RemoveDirectory { path }, _) => match host.make_directory(path) {
             Err(error) if !error.is(Errno::EXIST) => Err(error.into()),

@@ -39,6 +39,12 @@ impl Errno {
     pub const NOTEMPTY: Errno = Errno(libc::ENOTEMPTY);
     /// No such device or address.
     pub const NXIO: Errno = Errno(libc::ENXIO);
+    /// A component of a path is not a directory.
+    pub const NOTDIR: Errno = Errno(libc::ENOTDIR);
+    /// A component of a path is a symbolic link, and links are not followed.
+    pub const LOOP: Errno = Errno(libc::ELOOP);
+    /// What is at a path is not what is meant.
+    pub const STALE: Errno = Errno(libc::ESTALE);
     /// Try again.
     pub const AGAIN: Errno = Errno(libc::EAGAIN);
 }

@@ -16,6 +16,7 @@ pub use error::{Cause, Errno, HostError};
 use logic::device::attribute::Attribute;
 use logic::error::Error;
 use logic::facts::PathKind;
+use logic::record::MountId;
 use logic::vm::Tunable;
 
 /// Bytes as text; what is not UTF-8 is replaced.
@@ -64,6 +65,8 @@ pub enum MachineFile {
     Controllers,
     /// `/var/lib/zramd/benchmark.json`: the verdict of the benchmark.
     Verdict,
+    /// `/proc/sys/kernel/random/boot_id`.
+    BootId,
 }
 
 /// A process that has a device open.
@@ -176,6 +179,12 @@ pub trait Host {
     fn has_attribute(&self, number: u32, attribute: Attribute) -> bool;
     /// Reads an attribute.
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError>;
+    /// The first bytes of a device, read directly from it: whole pages, at most `length`.
+    fn head(&self, number: u32, length: usize) -> Result<Vec<u8>, HostError>;
+    /// What is mounted at `path`; `None` if nothing is.
+    fn mount_id(&self, path: &str) -> Result<Option<MountId>, HostError>;
+    /// Inode of the mount namespace of this process.
+    fn mount_namespace(&self) -> u64;
     /// Processes other than this one that have the device open.
     fn holders(&self, number: u32) -> Vec<Holder>;
     /// Processes other than this one that use the file system mounted at `path`.
@@ -186,6 +195,9 @@ pub trait Host {
     fn loop_device(&self, number: u32) -> Result<Option<String>, HostError>;
     /// The mapping that [`Host::open_crypt`] made for device `number`, if it is there.
     fn crypt_device(&self, number: u32) -> Result<Option<String>, HostError>;
+    /// The kernel's sequence number of a block device, which tells it from earlier ones with the same name; `None` before Linux
+    /// 5.15. Loop devices get another one with each file.
+    fn diskseq(&self, node: &str) -> Option<u64>;
     /// Path of the program that makes file systems of this type.
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
     /// What is at `path`.
@@ -198,6 +210,8 @@ pub trait Host {
     fn space(&self, path: &[u8]) -> Result<Space, HostError>;
     /// The state file of a persistent RAM disk, as `zramd-worker` wrote it; empty without one.
     fn disk_status(&self, name: &str) -> String;
+    /// Time since a device appeared, if `/dev` tells it.
+    fn device_age(&self, number: u32) -> Option<Duration>;
     /// Inode of the directory of a device in `/sys/block`.
     fn device_inode(&self, number: u32) -> Result<u64, HostError>;
     /// All records.
@@ -272,8 +286,9 @@ pub trait Host {
     fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError>;
     /// Runs `zramd-worker` and waits for its end.
     fn run_worker(&mut self, words: &[&str]) -> Result<(), Error>;
-    /// Unmounts, never lazily.
-    fn unmount(&mut self, path: &str) -> Result<(), HostError>;
+    /// Unmounts what is mounted at `path`, never lazily. Other file systems than `mount`, and other mounts if it has a unique
+    /// ID of this namespace, stay mounted, and the call fails with `ESTALE`.
+    fn unmount(&mut self, path: &[u8], mount: &MountId) -> Result<(), HostError>;
     /// Changes a setting of the kernel.
     fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError>;
     /// Creates one directory, mode 0755.

@@ -49,8 +49,6 @@ pub trait Upkeep: Host {
     fn pressure(&self, resource: Resource) -> Option<String>;
     /// `/proc/loadavg`.
     fn load(&self) -> Option<String>;
-    /// The kernel's id of this boot.
-    fn boot_id(&self) -> String;
     /// Capacity of the battery in percent while the machine runs on it.
     fn on_battery(&self) -> Option<u8>;
     /// Time since 1970 if the kernel considers its clock synchronised (adjtimex(2)).

@@ -195,7 +195,7 @@ fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -
 }
 
 fn is_there(number: u32, record: &Record, facts: &Facts) -> bool {
-    facts.devices.get(&number).is_some_and(|device| device.initialised && record.is_about(device.diskseq))
+    facts.devices.get(&number).is_some_and(|device| device.initialised && record.is_about(device))
 }
 
 fn device(
@@ -304,6 +304,17 @@ fn exact(bytes: u64, other: u64) -> String {
 }
 
 fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bool, why: &str) -> Change {
+    let taken_over = match target {
+        Target::Device(number) => {
+            let device = facts.devices.get(number);
+            facts.records.get(target).zip(device).and_then(|(record, device)| record.taken_over(device))
+        }
+        _ => None,
+    };
+    if let Some(differs) = taken_over {
+        let why = format!("{why}, but another program has set it up since zramd did: {differs}");
+        return refused(target, ErrorKind::Unmanaged, why);
+    }
     let found = match (target, present) {
         (Target::RamDisk(_), Some(Request::RamDisk(request))) => {
             let forced = forced || request.keep.is_some();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::benchmark::cache::Unusable;
 use super::device::algorithm::Algorithm;
-use super::device::attribute::Attribute;
+pub use super::device::state::{DeviceFacts, Seen};
 use super::proc::{Memory, MountLine, SwapLine, mount_of};
 use super::ramdisk::UnitDisk;
 use super::raw_path::RawPath;
@@ -331,29 +331,6 @@ pub struct FileFacts {
     pub free_bytes: u64,
     /// Total bytes of the file system.
     pub total_bytes: u64,
-}
-
-/// State of a zram device.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeviceFacts {
-    /// Device number `major:minor`.
-    pub device: Option<(u32, u32)>,
-    /// Tells it from other devices with the same number ([`Record::diskseq`]).
-    pub diskseq: Option<u64>,
-    /// `initstate`.
-    pub initialised: bool,
-    /// `disksize` in bytes.
-    pub disk_size: u64,
-    /// `mem_limit` in bytes, as in `mm_stat`; 0 for none.
-    pub memory_limit: u64,
-    /// Memory of the allocator in bytes, as in `mm_stat`.
-    pub memory_used: u64,
-    /// Attributes that this kernel has.
-    pub attributes: BTreeSet<Attribute>,
-    /// Algorithms in the order of the kernel.
-    pub algorithms: Vec<String>,
-    /// The selected one.
-    pub algorithm: Option<String>,
 }
 
 /// State of a block device for write-back.

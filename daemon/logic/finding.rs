@@ -41,6 +41,8 @@ pub enum Code {
     ConfigDoubtful,
     /// A managed device is gone, or was reset.
     DeviceLost,
+    /// Another program has set up a managed device since zramd did.
+    DeviceTakenOver,
     /// A record in `/run/zramd` is damaged.
     RecordDamaged,
     /// A configured device is set up by another program, or its record is lost.

@@ -11,7 +11,7 @@ use super::human::human;
 use super::maintain::resize;
 use super::proc::{SwapLine, zram_number};
 use super::ramdisk::health::{disk_findings, disks_findings};
-use super::record::{Damaged, Target};
+use super::record::{Damaged, Target, adopt_or_forget};
 use super::sample::{DeviceView, RoleView, Snapshot, StateView, SwapView};
 
 /// Facts besides the snapshot.
@@ -60,6 +60,16 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
                 "{name} was set up by zramd but is gone or empty now: another program removed or reset it"
             ),
             format!("run `zramd-setup down {name}`, then `zramdctl reload`"),
+        ));
+    }
+    for device in snapshot.devices.iter().filter(|device| !device.taken_over.is_empty()) {
+        let (name, differs) = (&device.name, &device.taken_over);
+        found.push(Finding::new(
+            Level::Error,
+            Code::DeviceTakenOver,
+            name,
+            format!("{name}: another program has set it up since zramd did, so it is not changed: {differs}"),
+            adopt_or_forget(&Target::Device(device.number)),
         ));
     }
     for damaged in &around.damaged {

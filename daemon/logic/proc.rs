@@ -149,6 +149,8 @@ fn lossy(bytes: &[u8]) -> String {
 /// A line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountLine {
+    /// ID, valid in this mount namespace until it is unmounted.
+    pub id: u64,
     /// Device number `major:minor`.
     pub device: (u32, u32),
     /// Path within the mounted file system; `/` unless it is a bind mount.
@@ -188,33 +190,32 @@ pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option
 
 /// Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 pub fn parse_mountinfo(text: &[u8]) -> Vec<MountLine> {
-    lines(text).filter_map(|line| Some(parse_mount(line)?.1)).collect()
+    lines(text).filter_map(parse_mount).collect()
 }
 
-/// Parses one line; also returns the ID of the mount.
-fn parse_mount(line: &[u8]) -> Option<(u64, MountLine)> {
+fn parse_mount(line: &[u8]) -> Option<MountLine> {
     let mut words = line.split(|byte| *byte == b' ');
-    let mount = number(words.next()?)?;
+    let id = number(words.next()?)?;
     let device = parse_device_number(str::from_utf8(words.nth(1)?).ok()?)?;
     let root = unescape(words.next()?).into();
     let mount_point = unescape(words.next()?).into();
     // Mount options, and optional fields, which end with a single hyphen.
     words.find(|word| *word == b"-")?;
-    let line = MountLine {
+    Some(MountLine {
+        id,
         device,
         root,
         mount_point,
         fs_type: lossy(words.next()?),
         source: lossy(&unescape(words.next()?)),
         super_options: lossy(words.next().unwrap_or_default()),
-    };
-    Some((mount, line))
+    })
 }
 
 /// The source of the mount with this ID in `/proc/self/mountinfo`.
 pub fn mount_source(text: &[u8], mount: u64) -> Option<String> {
-    let found = lines(text).filter_map(parse_mount).find(|(id, _)| *id == mount);
-    found.map(|(_, line)| line.source)
+    let found = lines(text).filter_map(parse_mount).find(|line| line.id == mount);
+    found.map(|line| line.source)
 }
 
 /// Parses `major:minor`.
@@ -348,6 +349,7 @@ mod tests {
         assert_eq!(
             parse_mountinfo(text.as_bytes()),
             [MountLine {
+                id: 36,
                 device: (252, 1),
                 root: "/".into(),
                 mount_point: "/mnt/my disk".into(),

@@ -6,16 +6,20 @@
 
 use crate::error::{Error, ErrorKind};
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::device::algorithm::Algorithm;
+use super::device::signature::Signature;
+use super::device::state::{DeviceFacts, Seen};
+use super::human::human;
 use super::proc::zram_number;
 use super::request::Request;
 use super::vm::Tunable;
 
 /// Format version of record files; files of other versions are not touched.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Suffix of records of scratch devices; they do not count as records of targets.
 pub const SCRATCH: &str = ".scratch";
@@ -96,11 +100,21 @@ pub enum Progress {
 pub struct Record {
     /// [`VERSION`].
     pub version: u32,
+    /// The kernel's ID of the boot in which it was written. Nothing of another boot is left, but without systemd `/run` may
+    /// be: such a record counts as none.
+    #[serde(default)]
+    pub boot_id: String,
     /// The target.
     pub target: Target,
     /// The kernel's `diskseq` of the device, or the inode of its directory in sysfs on kernels without it: its number
     /// may be reused for a device of another program.
     pub diskseq: Option<u64>,
+    /// What the device carries; `None` until its size is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carries: Option<Carried>,
+    /// The device that is about to be added; `None` once it is in the undo list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adding: Option<Adding>,
     /// Whether the work is complete.
     pub progress: Progress,
     /// The algorithm in use, once one has succeeded.
@@ -167,6 +181,74 @@ impl fmt::Display for Damaged {
     }
 }
 
+/// What a device carries since it was set up. Another program may reset it and set it up again, which leaves its `diskseq`
+/// as it is; so this is compared before each change and each undo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// `disksize` in bytes.
+    pub disk_size: u64,
+    /// The selected one of `comp_algorithm`.
+    pub algorithm: Option<String>,
+    /// What was written to its start; without a UUID or label, any. `None` if nothing was written.
+    pub signature: Option<Signature>,
+}
+
+/// A device that is about to be added. If the process is killed before the record has its `diskseq`, the next run uses this
+/// device instead of adding another one, and owns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adding {
+    /// The lowest free N of `zramN`, which the kernel assigns.
+    pub number: u32,
+    /// The highest `diskseq` of all zram devices before; 0 without one. That of the new device is higher.
+    pub after: u64,
+    /// Time since boot.
+    pub at: Duration,
+}
+
+impl Adding {
+    /// Longest time from the intention to the device.
+    const LONGEST: Duration = Duration::from_secs(2);
+
+    /// Whether the device with this `diskseq` is the one that was added. `age` is its age, and `now` the time since boot. One
+    /// that appeared later was created by another program.
+    pub fn is(&self, diskseq: u64, age: Duration, now: Duration) -> bool {
+        let since = now.saturating_sub(self.at);
+        diskseq > self.after && age.abs_diff(since) <= Adding::LONGEST
+    }
+}
+
+/// A mount, to tell it from others at the same path. The default is that of any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MountId {
+    /// Inode of the mount namespace; the other IDs are valid only there.
+    pub namespace: u64,
+    /// ID in `/proc/self/mountinfo`, which the kernel reuses; 0 if unknown.
+    pub id: u64,
+    /// ID that is not reused (Linux 6.8); 0 if unknown.
+    pub unique: u64,
+    /// Device number of its root directory, the same in all namespaces; 0:0 if unknown.
+    pub device: (u32, u32),
+}
+
+impl MountId {
+    /// Whether `self` is the mount `other`, as far as both are known: in another namespace, it may be a copy.
+    pub fn is(&self, other: &MountId) -> bool {
+        let apart = self.namespace != other.namespace;
+        let same = |ours: u64, other: u64| apart || ours == 0 || other == 0 || ours == other;
+        let unknown = (0, 0);
+        let same_device = [self.device, other.device].contains(&unknown) || self.device == other.device;
+        same_device && same(self.id, other.id) && same(self.unique, other.unique)
+    }
+}
+
+/// What to do about a device that another program has taken over: an imperative, lower case, no full stop.
+pub fn adopt_or_forget(target: &Target) -> String {
+    let file = target.file_name();
+    format!(
+        "run `zramdctl adopt {target}` if it is in use as configured; otherwise remove /run/zramd/{file}, and zramd forgets it"
+    )
+}
+
 /// How to undo a step. Each can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -199,6 +281,9 @@ pub enum Undo {
         mount_point: String,
         /// The zram device; `None` for a tmpfs.
         number: Option<u32>,
+        /// The mount; `None` until it is mounted, and for one that was adopted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mounted: Option<MountId>,
     },
     /// Unmount a RAM disk from its mount point, and save its contents.
     HideDisk {
@@ -210,16 +295,25 @@ pub enum Undo {
         mount_point: String,
         /// Whether its contents are kept over reboots.
         kept: bool,
+        /// The mount at the public mount point; `None` until it is mounted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mounted: Option<MountId>,
     },
     /// Detach the backing file of a device. It has no name, so this deletes it.
     DetachFile {
         /// N of `zramN`.
         number: u32,
+        /// `diskseq` of the loop device since then; `None` if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diskseq: Option<u64>,
     },
     /// Remove the encrypted mapping of a device.
     CloseCrypt {
         /// N of `zramN`.
         number: u32,
+        /// `diskseq` of the mapping; `None` if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diskseq: Option<u64>,
     },
     /// Restore a setting, unless another program has changed it since.
     RestoreTunable {
@@ -256,10 +350,94 @@ impl Record {
         read().map_err(|why| Damaged { file: file.to_owned(), target: Target::of_file(file), why })
     }
 
-    /// Whether the record is about the device with this `diskseq`; false without one, because devices cannot be told
-    /// apart then.
-    pub fn is_about(&self, diskseq: Option<u64>) -> bool {
+    /// Whether the record is about the device that has this `diskseq` now; false without one, because devices cannot be
+    /// told apart then. Another program may have set it up since: see [`Record::is_about`].
+    pub fn is_of(&self, diskseq: Option<u64>) -> bool {
         diskseq.is_some() && diskseq == self.diskseq
+    }
+
+    /// Whether the record is about this device, and the device is as zramd set it up, or uninitialised.
+    pub fn is_about(&self, device: &DeviceFacts) -> bool {
+        self.is_of(device.diskseq) && self.differs(device).is_none()
+    }
+
+    /// What another program has changed if it has set up the device of this record since; for people, without a full stop.
+    pub fn taken_over(&self, device: &DeviceFacts) -> Option<String> {
+        self.differs(device).filter(|_| self.is_of(device.diskseq))
+    }
+
+    fn differs(&self, device: &DeviceFacts) -> Option<String> {
+        if !device.initialised {
+            return None;
+        }
+        let Some(carries) = &self.carries else {
+            return Some(format!("it has a size of {}, and zramd had set none", human(device.disk_size)));
+        };
+        if device.disk_size != carries.disk_size {
+            let (found, ours) = (device.disk_size, carries.disk_size);
+            return Some(format!("its size is {found} bytes, and zramd set {ours}"));
+        }
+        if device.algorithm != carries.algorithm {
+            let name = |algorithm: &Option<String>| algorithm.clone().unwrap_or_else(|| "none".to_owned());
+            let (found, ours) = (name(&device.algorithm), name(&carries.algorithm));
+            return Some(format!("its algorithm is {found}, and zramd selected {ours}"));
+        }
+        // The contents of a scratch device change while it is measured.
+        let working = self.progress == Progress::Working;
+        match (&device.seen, &carries.signature) {
+            (Seen::Unknown, _) => None,
+            _ if self.scratch => None,
+            (Seen::Signature(found), Some(ours)) if ours.is_that_of(found) => None,
+            // Pages of the self-test, or of an interrupted mkfs.
+            (Seen::Signature(found), _) if working && found.is_unknown() => None,
+            (Seen::Nothing, Some(_)) if working => None,
+            (Seen::Nothing, None) => None,
+            (Seen::Nothing, Some(ours)) => Some(format!("the {ours} that zramd wrote is gone")),
+            (Seen::Signature(found), Some(ours)) => {
+                Some(format!("it has a {found}, and zramd wrote a {ours}"))
+            }
+            (Seen::Signature(found), None) => Some(format!("it has a {found}, which zramd did not write")),
+        }
+    }
+
+    /// The error of an operation on a device that another program has taken over.
+    pub fn refusal(&self, differs: &str) -> Error {
+        let message = format!(
+            "{0}: another program has set it up since zramd did, so it is not changed: {differs}; {1}",
+            self.target,
+            adopt_or_forget(&self.target)
+        );
+        Error::new(ErrorKind::Unmanaged, message)
+    }
+
+    /// Records the `diskseq` of the loop device of the write-back file.
+    pub fn set_file(&mut self, found: Option<u64>) {
+        for undo in &mut self.undo {
+            if let Undo::DetachFile { diskseq, .. } = undo {
+                *diskseq = found;
+            }
+        }
+    }
+
+    /// Records the `diskseq` of the encrypted mapping.
+    pub fn set_mapping(&mut self, found: Option<u64>) {
+        for undo in &mut self.undo {
+            if let Undo::CloseCrypt { diskseq, .. } = undo {
+                *diskseq = found;
+            }
+        }
+    }
+
+    /// Records the mount that the undo of a step is about.
+    pub fn set_mounted(&mut self, path: &str, id: Option<MountId>) {
+        for undo in &mut self.undo {
+            if let Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. } =
+                undo
+                && mount_point == path
+            {
+                *mounted = id;
+            }
+        }
     }
 
     /// Whether the request is of the kind of the target.
@@ -276,8 +454,11 @@ impl Record {
     pub fn begin(target: Target, request: Request) -> Record {
         Record {
             version: VERSION,
+            boot_id: String::new(),
             target,
             diskseq: None,
+            carries: None,
+            adding: None,
             progress: Progress::Working,
             algorithm: None,
             measured: false,
@@ -296,6 +477,15 @@ impl Record {
 
     /// Adds an undo, unless it is in the list already.
     pub fn push(&mut self, undo: Undo) {
+        // What is made again is another one.
+        match &undo {
+            Undo::Unmount { mount_point, .. } | Undo::HideDisk { mount_point, .. } => {
+                self.set_mounted(mount_point, None);
+            }
+            Undo::DetachFile { .. } => self.set_file(None),
+            Undo::CloseCrypt { .. } => self.set_mapping(None),
+            _ => {}
+        }
         if !self.undo.contains(&undo) {
             self.undo.push(undo);
         }

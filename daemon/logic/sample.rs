@@ -175,6 +175,9 @@ pub struct DeviceView {
     pub device_number: u64,
     /// Whether zramd set it up.
     pub managed: bool,
+    /// How another program has changed it since zramd set it up; empty if none has.
+    #[serde(skip)]
+    pub taken_over: String,
     /// Use.
     pub role: RoleView,
     /// State.

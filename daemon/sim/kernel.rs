@@ -140,6 +140,8 @@ pub struct Device {
     pub number: u32,
     /// The kernel's sequence number.
     pub diskseq: u64,
+    /// Time since boot at which it appeared.
+    pub created: Duration,
     /// Size in bytes; 0 if uninitialised.
     pub disk_size: u64,
     /// `mem_limit` in bytes.
@@ -170,6 +172,7 @@ impl Device {
         Device {
             number,
             diskseq,
+            created: Duration::ZERO,
             disk_size: 0,
             memory_limit: 0,
             algorithms: BTreeMap::from([(0, kernel.default_algorithm.clone())]),
@@ -192,7 +195,7 @@ impl Device {
     /// Resets it. The caller has checked that no process has the device open.
     pub fn reset(&mut self, kernel: &KernelConfig) {
         let selected = self.algorithms.get(&0).cloned();
-        *self = Device::new(self.number, self.diskseq, kernel);
+        *self = Device { created: self.created, ..Device::new(self.number, self.diskseq, kernel) };
         if let Some(selected) = selected.filter(|_| kernel.reset_keeps_algorithm) {
             self.algorithms.insert(0, selected);
         }
@@ -436,6 +439,13 @@ impl Device {
         range.clone().for_each(|number| self.slots.touch(number));
         let zeros = vec![0; page_bytes()];
         Ok(range.flat_map(|number| self.pages.get(&number).unwrap_or(&zeros).clone()).collect())
+    }
+
+    /// The first pages, at most `length` bytes, without counting as a read.
+    pub fn head(&self, length: usize) -> Vec<u8> {
+        let pages = (length as u64 / PAGE).min(self.disk_size / PAGE);
+        let zeros = vec![0; page_bytes()];
+        (0..pages).flat_map(|number| self.pages.get(&number).unwrap_or(&zeros).clone()).collect()
     }
 
     /// Discards pages.

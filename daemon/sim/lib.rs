@@ -27,6 +27,7 @@ pub use upkeep::Busy;
 
 use logic::proc::SwapLine;
 use logic::vm::Tunable;
+use serde_json::Value;
 
 /// Availability of the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +108,8 @@ pub struct State {
     pub loops: BTreeMap<u32, (String, u64)>,
     /// Devices below encrypted mappings, by the zram device that they belong to: `/dev/dm-N` for zramN.
     pub mappings: BTreeMap<u32, String>,
+    /// Sequence numbers of other block devices.
+    pub block_seqs: BTreeMap<String, u64>,
     /// All zram devices.
     pub devices: BTreeMap<u32, Device>,
     /// Active swap.
@@ -137,6 +140,8 @@ pub struct State {
     pub priority: Priority,
     /// Bytes of each block device.
     pub block_bytes: BTreeMap<String, u64>,
+    /// Error of every write in `/run/zramd`.
+    pub run_fails: Option<Errno>,
     /// Arguments of the calls of `zramd-worker`.
     pub worked: Vec<String>,
     /// Faults and transcript.
@@ -152,13 +157,13 @@ pub struct State {
 /// The state that tests compare: everything that zramd may change, except for what differs from run to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Devices; `diskseq` is 0.
+    /// Devices; `diskseq` and the time of their creation are 0.
     pub devices: BTreeMap<u32, Device>,
     /// Active swap, by number.
     pub swaps: Vec<Swap>,
     /// Mount point, type, source, options, and the directories below, by mount point.
     pub mounts: Vec<(Mount, Vec<String>)>,
-    /// Records; each `diskseq` is blanked out.
+    /// Records, without the values that differ from run to run.
     pub records: BTreeMap<String, String>,
     /// Kernel settings.
     pub tunables: BTreeMap<Tunable, String>,
@@ -197,6 +202,7 @@ impl SimMachine {
             dm_crypt: true,
             loops: BTreeMap::new(),
             mappings: BTreeMap::new(),
+            block_seqs: BTreeMap::new(),
             devices: BTreeMap::new(),
             swaps: Vec::new(),
             disk_swaps: Vec::new(),
@@ -212,6 +218,7 @@ impl SimMachine {
             states: BTreeMap::new(),
             priority: Priority::Normal,
             block_bytes: BTreeMap::new(),
+            run_fails: None,
             worked: Vec::new(),
             script: Script::default(),
             mounts: Mounts::new(),
@@ -288,15 +295,12 @@ impl SimMachine {
         let mut devices = state.devices.clone();
         for device in devices.values_mut() {
             device.diskseq = 0;
+            device.created = Duration::ZERO;
             device.slots = Slots::default();
             if let Some(filesystem) = &mut device.filesystem {
                 filesystem.tree = 0;
             }
         }
-        let blank = |text: &String| -> String {
-            let keep = |line: &&str| !line.trim_start().starts_with("\"diskseq\"");
-            text.lines().filter(keep).collect::<Vec<_>>().join("\n")
-        };
         let mut swaps = state.swaps.clone();
         swaps.sort_by_key(|swap| swap.number);
         Snapshot {
@@ -309,6 +313,23 @@ impl SimMachine {
             mappings: state.mappings.clone(),
         }
     }
+}
+
+/// A record without the values that differ from run to run.
+fn blank(text: &str) -> String {
+    fn remove(value: &mut Value) {
+        match value {
+            Value::Object(object) => {
+                object.retain(|key, _| !["diskseq", "mounted", "after", "at"].contains(&key.as_str()));
+                object.values_mut().for_each(remove);
+            }
+            Value::Array(values) => values.iter_mut().for_each(remove),
+            _ => {}
+        }
+    }
+    let Ok(mut value) = serde_json::from_str(text) else { return text.to_owned() };
+    remove(&mut value);
+    format!("{value:#}")
 }
 
 /// Defaults of Debian's kernel (Documentation/admin-guide/sysctl/vm.rst).
@@ -380,9 +401,15 @@ impl State {
 
     /// Creates a device, as any process may.
     pub fn add(&mut self, number: u32) {
-        let device = Device::new(number, self.next_diskseq, &self.kernel);
+        let device = Device { created: self.clock, ..Device::new(number, self.next_diskseq, &self.kernel) };
         self.next_diskseq += 1;
         self.devices.insert(number, device);
+    }
+
+    /// Gives a block device another sequence number, as the kernel does with a new one.
+    pub fn count(&mut self, node: String) {
+        self.block_seqs.insert(node, self.next_diskseq);
+        self.next_diskseq += 1;
     }
 
     /// Creates directories, as any process may.
@@ -391,6 +418,12 @@ impl State {
             // An existing one is no error.
             self.mounts.make_directory(&path).ok();
         }
+    }
+
+    /// Renames a directory above a mount, as its owner may.
+    pub fn move_mount(&mut self, from: &str, to: &str) {
+        self.add_directories(to);
+        self.mounts.rename(from, to);
     }
 
     /// Ends all holders.

@@ -5,6 +5,10 @@ use std::collections::BTreeSet;
 use super::kernel::MAJOR;
 use host::Errno;
 use logic::facts::PathKind;
+use logic::record::MountId;
+
+/// Inode of the only mount namespace.
+pub(super) const NAMESPACE: u64 = 1;
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +27,8 @@ pub struct Mount {
 
 #[derive(Debug, Clone)]
 struct Mounted {
+    /// ID that is not reused.
+    id: u64,
     mount: Mount,
     tree: usize,
     minor: u32,
@@ -32,6 +38,7 @@ struct Mounted {
 #[derive(Debug, Clone)]
 pub(super) struct Mounts {
     mounted: Vec<Mounted>,
+    next_id: u64,
     /// Paths of directories below the root of each file system.
     trees: Vec<BTreeSet<String>>,
 }
@@ -47,7 +54,8 @@ impl Mounts {
         };
         let directories = ["/run", "/run/zramd", "/tmp", "/var"].map(str::to_owned);
         Mounts {
-            mounted: vec![Mounted { mount: root, tree: 0, minor: 1 }],
+            mounted: vec![Mounted { id: 20, mount: root, tree: 0, minor: 1 }],
+            next_id: 21,
             trees: vec![BTreeSet::from(directories)],
         }
     }
@@ -72,17 +80,38 @@ impl Mounts {
 
     /// `/proc/self/mountinfo`.
     pub(super) fn text(&self) -> String {
-        let line = |(index, mounted): (usize, &Mounted)| {
+        let line = |mounted: &Mounted| {
             let Mount { mount_point, fs_type, source, options, number } = &mounted.mount;
             let major = if number.is_some() { MAJOR } else { 0 };
             let path = mount_point.replace('\\', "\\134").replace(' ', "\\040");
-            let id = 20 + index;
+            let id = mounted.id;
             format!(
                 "{id} 20 {major}:{} / {path} rw,relatime - {fs_type} {source} rw,{options}\n",
                 mounted.minor
             )
         };
-        self.mounted.iter().enumerate().map(line).collect()
+        self.mounted.iter().map(line).collect()
+    }
+
+    /// The visible mount at `path`.
+    pub(super) fn id_at(&self, path: &str) -> Option<MountId> {
+        let found = self.mounted.iter().rev().find(|mounted| mounted.mount.mount_point == path)?;
+        let major = if found.mount.number.is_some() { MAJOR } else { 0 };
+        Some(MountId { namespace: NAMESPACE, id: found.id, unique: found.id, device: (major, found.minor) })
+    }
+
+    /// Moves a mount, as renaming a directory above it does.
+    pub(super) fn rename(&mut self, from: &str, to: &str) {
+        for mounted in &mut self.mounted {
+            if mounted.mount.mount_point == from {
+                to.clone_into(&mut mounted.mount.mount_point);
+            }
+        }
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
     }
 
     /// The topmost mount at `path`, and the path within it; empty for its root.
@@ -142,7 +171,8 @@ impl Mounts {
         let anonymous = self.mounted.iter().filter(|mounted| mounted.mount.number.is_none());
         let next = anonymous.map(|mounted| mounted.minor).max().unwrap_or(0) + 1;
         let minor = mount.number.unwrap_or(next);
-        self.mounted.push(Mounted { mount, tree, minor });
+        let id = self.new_id();
+        self.mounted.push(Mounted { id, mount, tree, minor });
         Ok(())
     }
 
@@ -154,6 +184,7 @@ impl Mounts {
         let found = self.mounted.iter().rev().find(|mounted| mounted.mount.mount_point == from);
         let mut copy = found.ok_or(Errno::NOENT)?.clone();
         to.clone_into(&mut copy.mount.mount_point);
+        copy.id = self.new_id();
         self.mounted.push(copy);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fault::{self, Fault};
 use super::kernel::Filesystem;
-use super::mounts::Mount;
+use super::mounts::{Mount, NAMESPACE};
 use super::slots::PAGE;
 use super::{Module, SimMachine, State, What};
 use host::{
@@ -16,7 +16,7 @@ use logic::device::attribute::Attribute;
 use logic::error::Error;
 use logic::facts::PathKind;
 use logic::proc::zram_number;
-use logic::record::SCRATCH;
+use logic::record::{MountId, SCRATCH};
 use logic::vm::Tunable;
 
 /// A process. Its locks are released when it ends or is killed.
@@ -99,6 +99,7 @@ impl Host for SimHost {
             MachineFile::Vmstat | MachineFile::Diskstats | MachineFile::PressureLevel => String::new(),
             MachineFile::Resume => "0:0\n".to_owned(),
             MachineFile::Controllers => state.controllers.clone(),
+            MachineFile::BootId => format!("{}\n", state.boot_id),
             MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
             MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {
                 return Err(HostError::new(format!("{file:?}"), "read", Errno::NOENT));
@@ -154,6 +155,20 @@ impl Host for SimHost {
         shown.map_err(|errno| HostError::new(zram(number), format!("read {attribute}"), errno))
     }
 
+    fn head(&self, number: u32, length: usize) -> Result<Vec<u8>, HostError> {
+        let state = self.machine.look();
+        let device = state.device(number).map_err(|errno| HostError::new(zram(number), "read", errno))?;
+        Ok(device.head(length))
+    }
+
+    fn mount_id(&self, path: &str) -> Result<Option<MountId>, HostError> {
+        Ok(self.machine.look().mounts.id_at(path))
+    }
+
+    fn mount_namespace(&self) -> u64 {
+        NAMESPACE
+    }
+
     fn holders(&self, number: u32) -> Vec<Holder> {
         self.machine.look().holders(&What::Device(number), self.pid)
     }
@@ -205,6 +220,16 @@ impl Host for SimHost {
         String::new()
     }
 
+    fn diskseq(&self, node: &str) -> Option<u64> {
+        let state = self.machine.look();
+        state.block_seqs.get(node).copied().filter(|_| state.kernel.diskseq)
+    }
+
+    fn device_age(&self, number: u32) -> Option<Duration> {
+        let state = self.machine.look();
+        Some(state.clock.saturating_sub(state.devices.get(&number)?.created))
+    }
+
     fn device_inode(&self, number: u32) -> Result<u64, HostError> {
         let state = self.machine.look();
         let device = state.devices.get(&number);
@@ -246,6 +271,9 @@ impl Host for SimHost {
 
     fn lock_run(&mut self) -> Result<(), HostError> {
         let mut state = self.machine.change();
+        if let Some(errno) = state.run_fails {
+            return Err(HostError::new("/run/zramd/.lock", "open", errno));
+        }
         if state.run_lock.is_some_and(|owner| owner != self.pid) {
             // Processes run one after the other here: waiting would never end.
             return Err(HostError::new("/run/zramd", "lock", Errno::BUSY));
@@ -263,6 +291,7 @@ impl Host for SimHost {
 
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError> {
         self.act(format!("/run/zramd/{name}"), "write", |state, _| {
+            state.run_fails.map_or(Ok(()), Err)?;
             state.records.insert(name.to_owned(), text.to_owned());
             Ok(())
         })
@@ -270,6 +299,8 @@ impl Host for SimHost {
 
     fn remove_record(&mut self, name: &str) -> Result<(), HostError> {
         self.act(format!("/run/zramd/{name}"), "remove", |state, _| {
+            // Removing a file takes no space.
+            state.run_fails.filter(|errno| *errno != Errno::NOSPC).map_or(Ok(()), Err)?;
             state.records.remove(name);
             Ok(())
         })
@@ -366,6 +397,7 @@ impl Host for SimHost {
                 (PathKind::Missing, PathKind::Missing) => Err(Errno::NOENT),
                 (PathKind::Missing, _) => {
                     state.loops.insert(number, (path.to_owned(), bytes));
+                    state.count(format!("/dev/loop{number}"));
                     Ok(())
                 }
                 _ => Err(Errno::EXIST),
@@ -394,6 +426,7 @@ impl Host for SimHost {
             }
             state.take_block(store)?;
             state.mappings.insert(number, store.to_owned());
+            state.count(format!("/dev/dm-{number}"));
             Ok(())
         })
     }
@@ -463,9 +496,21 @@ impl Host for SimHost {
             }
             let tree = state.mounts.new_tree();
             let device = state.device_mut(number)?;
-            // The magic number of ext4, at the offset where `signature` looks for it.
+            // Magic number, UUID and label of ext4, at the offsets where `signature` looks for them.
             let mut page = vec![0; usize::try_from(PAGE).unwrap_or(0)];
             page[0x438..0x43A].copy_from_slice(&[0x53, 0xEF]);
+            let after = |flag: &str| {
+                let at = spec.arguments.iter().position(|word| word == flag);
+                at.and_then(|at| spec.arguments.get(at + 1)).map(String::as_str).unwrap_or_default()
+            };
+            let digits = after("-U").replace('-', "");
+            for (byte, pair) in page[0x468..0x478].iter_mut().zip(digits.as_bytes().chunks(2)) {
+                *byte =
+                    str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
+            }
+            for (to, from) in page[0x478..0x488].iter_mut().zip(after("-L").bytes()) {
+                *to = from;
+            }
             device.write(0, &page)?;
             device.filesystem = Some(Filesystem { fs_type: spec.fs_type.clone(), tree });
             Ok(())
@@ -536,12 +581,17 @@ impl Host for SimHost {
         Ok(done?)
     }
 
-    fn unmount(&mut self, path: &str) -> Result<(), HostError> {
-        self.act(path, "unmount", |state, _| {
-            if !state.holders(&What::Mount(path.to_owned()), 0).is_empty() {
+    fn unmount(&mut self, path: &[u8], mount: &MountId) -> Result<(), HostError> {
+        let path = String::from_utf8_lossy(path).into_owned();
+        self.act(&path, "unmount", |state, _| {
+            let found = state.mounts.id_at(&path).ok_or(Errno::INVAL)?;
+            if !found.is(mount) {
+                return Err(Errno::STALE);
+            }
+            if !state.holders(&What::Mount(path.clone()), 0).is_empty() {
                 return Err(Errno::BUSY);
             }
-            state.mounts.unmount(path)
+            state.mounts.unmount(&path)
         })
     }
 

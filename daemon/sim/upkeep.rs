@@ -35,10 +35,6 @@ impl Upkeep for SimHost {
         Some(format!("{:.2} 0.00 0.00 1/1 1\n", self.machine().look().busy.load))
     }
 
-    fn boot_id(&self) -> String {
-        self.machine().look().boot_id.clone()
-    }
-
     fn on_battery(&self) -> Option<u8> {
         self.machine().look().busy.battery
     }

@@ -42,6 +42,7 @@ mod plan;
 mod reload;
 mod reload_direct;
 mod schema;
+mod taken_over;
 mod units;
 mod vm;
 mod words;

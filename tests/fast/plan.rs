@@ -77,6 +77,7 @@ fn ram_disks_that_exceed_the_memory_are_a_warning() {
 
 fn mount(device: (u32, u32), mount_point: &str) -> MountLine {
     MountLine {
+        id: 1,
         device,
         root: "/".into(),
         mount_point: mount_point.into(),

@@ -13,7 +13,7 @@ use logic::config::{self, Loaded};
 use logic::finding::Code;
 use logic::plan::Activation;
 use logic::ramdisk::UnitDisk;
-use logic::record::Target;
+use logic::record::{MountId, Target};
 use logic::sample::{ReasonView, RoleView, Snapshot, StateView};
 use logic::view::{Proposal, View};
 use sim::kernel::KernelConfig;
@@ -270,7 +270,7 @@ fn a_ram_disk_on_zram_that_is_not_mounted_has_its_file_system() {
         (disk.mounted, disk.backend(), disk.fs_type)
     };
     assert_eq!(seen(), (true, "zram", "ext4".to_owned()));
-    machine.process().unmount("/srv/a").unwrap();
+    machine.process().unmount(b"/srv/a", &MountId::default()).unwrap();
     assert_eq!(seen(), (false, "zram", "ext4".to_owned()));
 }
 

@@ -15,6 +15,7 @@ use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::facts::PathKind;
 use logic::proc::{parse_device_number, parse_mountinfo, parse_swaps};
+use logic::record::MountId;
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
 
@@ -173,7 +174,8 @@ fn directory_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
         fs_type: "tmpfs".to_owned(),
         options: options.to_owned(),
     };
-    let result = seen.host.unmount(&inner);
+    let any = MountId::default();
+    let result = seen.host.unmount(inner.as_bytes(), &any);
     seen.note("unmount what is not mounted", result);
     let result = seen.host.remount(&spec("size=1m"));
     seen.note("remount what is not mounted", result);
@@ -190,8 +192,16 @@ fn directory_scenario<H: Host>(host: &mut H, base: &str) -> Vec<String> {
     seen.note("remount", result);
     let result = seen.host.remove_directory(&inner);
     seen.note("remove a mount point", result);
-    let result = seen.host.unmount(&inner);
+    let ours = seen.host.mount_id(&inner).unwrap().unwrap();
+    for other in [MountId { id: ours.id + 1000, unique: 0, ..ours }, MountId { device: (0, 1 << 20), ..any }]
+    {
+        let result = seen.host.unmount(inner.as_bytes(), &other);
+        seen.note("unmount another", result);
+    }
+    let result = seen.host.unmount(inner.as_bytes(), &ours);
     seen.note("unmount", result);
+    let result = seen.host.mount_id(&inner).map(|id| id.is_some());
+    seen.note("still mounted", result);
     for path in [&deep, &inner, &inner] {
         let result = seen.host.remove_directory(path);
         seen.note("remove", result);
@@ -265,7 +275,7 @@ fn directories_and_mounts_behave_like_real_ones() {
     let base = directory.path().to_str().unwrap();
     let seen = catch_unwind(AssertUnwindSafe(|| directory_scenario(&mut host, base)));
     // Only needed if the scenario failed.
-    host.unmount(&format!("{base}/a")).ok();
+    host.unmount(format!("{base}/a").as_bytes(), &MountId::default()).ok();
     let machine = SimMachine::new(KernelConfig::this_machine());
     machine.change().add_directories(base);
     let expected = directory_scenario(&mut machine.process(), base);

@@ -30,3 +30,4 @@ mod real_disk;
 mod real_disk_limits;
 mod real_kernel;
 mod real_vm;
+mod taken_over;

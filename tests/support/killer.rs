@@ -11,6 +11,7 @@ use host::{
 };
 use logic::device::attribute::Attribute;
 use logic::facts::PathKind;
+use logic::record::MountId;
 use logic::vm::Tunable;
 
 /// The real machine, until the kill.
@@ -66,6 +67,15 @@ impl Host for Killer {
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
         self.host.read_attribute(number, attribute)
     }
+    fn head(&self, number: u32, length: usize) -> Result<Vec<u8>, HostError> {
+        self.host.head(number, length)
+    }
+    fn mount_id(&self, path: &str) -> Result<Option<MountId>, HostError> {
+        self.host.mount_id(path)
+    }
+    fn mount_namespace(&self) -> u64 {
+        self.host.mount_namespace()
+    }
     fn holders(&self, number: u32) -> Vec<Holder> {
         self.host.holders(number)
     }
@@ -104,6 +114,12 @@ impl Host for Killer {
     }
     fn disk_status(&self, name: &str) -> String {
         self.host.disk_status(name)
+    }
+    fn diskseq(&self, node: &str) -> Option<u64> {
+        self.host.diskseq(node)
+    }
+    fn device_age(&self, number: u32) -> Option<Duration> {
+        self.host.device_age(number)
     }
     fn device_inode(&self, number: u32) -> Result<u64, HostError> {
         self.host.device_inode(number)
@@ -207,8 +223,8 @@ impl Host for Killer {
     fn run_worker(&mut self, words: &[&str]) -> Result<(), Error> {
         self.spend().run_worker(words)
     }
-    fn unmount(&mut self, path: &str) -> Result<(), HostError> {
-        self.spend().unmount(path)
+    fn unmount(&mut self, path: &[u8], mount: &MountId) -> Result<(), HostError> {
+        self.spend().unmount(path, mount)
     }
     fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError> {
         self.spend().write_tunable(tunable, value)

@@ -84,7 +84,8 @@ fn new_incompressible_pages_are_tried() {
 fn a_request_for_incompressible_pages_reports_if_there_are_none() {
     let loaded = load(&format!("{SWAP}recompression-algorithm = \"zstd\"\n"));
     let machine = machine(KernelConfig::full(), &loaded);
-    machine.process().discard(0, 0, 16 * PAGE).unwrap();
+    machine.process().discard(0, PAGE, 15 * PAGE).unwrap();
+    machine.change().devices.get_mut(&0).unwrap().slots.all.get_mut(&0).unwrap().huge = false;
     store(&machine, false, 0..100);
     let huge = Only::Recompress(Some(Pages::Huge));
     let (report, ended) =

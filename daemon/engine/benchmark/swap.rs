@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::ramdisk::real_data;
 use crate::error::{Error, ErrorKind};
 use crate::gather;
-use crate::perform::{make_swap, swap_on};
+use crate::perform::{swap_header, swap_on};
 use crate::scratch::Scratch;
 use crate::work::{Reporter, Stopped};
 use host::Host;
@@ -117,7 +117,8 @@ impl Run<'_> {
     fn one(&mut self, scratch: &mut Scratch, algorithm: &Algorithm, cluster: u8) -> Result<Row, Stopped> {
         let number = scratch.number();
         scratch.configure(self.host, algorithm, self.memory.len() as u64 + SPARE)?;
-        make_swap(self.host, number, "zramd-bench")?;
+        let header = swap_header(self.host, number, "zramd-bench")?;
+        self.host.write_pages(number, 0, &header)?;
         scratch.unlock(self.host)?;
         let off = Undo::SwapOff { number };
         scratch.note(self.host, off.clone())?;

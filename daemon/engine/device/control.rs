@@ -28,7 +28,7 @@ pub fn must_be_ours<H: Host>(host: &H, number: u32) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no device {target}")));
     }
     let ours = match gather::record_of(host, &target)? {
-        Some(record) => record.is_about(gather::diskseq(host, number)?),
+        Some(record) => undo::is_same_device(host, number, &record)?,
         None => false,
     };
     if ours {

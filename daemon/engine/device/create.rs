@@ -5,13 +5,15 @@ use crate::gather;
 use crate::retry::while_busy;
 use host::Host;
 use logic::device::attribute::Attribute;
-use logic::record::{Record, Undo};
+use logic::record::{Adding, Record, Undo};
 
 /// Creates `/dev/zramN`, and removes the lower numbers that the kernel assigns first.
 ///
-/// The record names each device as soon as it exists. After a kill in between, the device stays: it could as well belong to
-/// another program, and takes no memory before it is initialised.
+/// The record says before each `hot_add` which device it will add, and has its `diskseq` as soon as it exists. After a kill in
+/// between, the next run uses the device that appeared then. Without a next run it stays: it takes no memory before it is
+/// initialised.
 pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
+    use_added(host, number, record)?;
     if host.device_numbers()?.contains(&number) {
         return Ok(());
     }
@@ -26,9 +28,52 @@ pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result
     save(host, record)
 }
 
+/// The device that an earlier run was about to add, with its `diskseq`, if it appeared then and is unused.
+pub fn added<H: Host>(host: &H, record: &Record) -> Result<Option<(u32, u64)>, Error> {
+    let Some(adding) = record.adding else { return Ok(None) };
+    let number = adding.number;
+    if !host.device_numbers()?.contains(&number)
+        || host.read_attribute(number, Attribute::InitState)?.trim() != "0"
+    {
+        return Ok(None);
+    }
+    let found = gather::diskseq(host, number)?.zip(host.device_age(number));
+    let found = found.filter(|(diskseq, age)| adding.is(*diskseq, *age, host.now()));
+    Ok(found.map(|(diskseq, _)| (number, diskseq)))
+}
+
+/// Uses the device that an earlier run added, as if this run had.
+fn use_added<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
+    if let Some((found, diskseq)) = added(host, record)?
+        && found <= number
+    {
+        record_new(number, found, Some(diskseq), record);
+        save(host, record)?;
+    }
+    record.adding = None;
+    Ok(())
+}
+
+fn record_new(number: u32, new: u32, diskseq: Option<u64>, record: &mut Record) {
+    record.adding = None;
+    if new == number {
+        record.diskseq = diskseq;
+        record.push(Undo::RemoveDevice { number });
+    } else {
+        record.push(Undo::RemoveSpare { number: new, diskseq });
+    }
+}
+
 fn create_up_to<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
+    // One that is removed meanwhile does not matter.
+    let diskseq_of = |number| gather::diskseq(host, number).ok().flatten();
+    let mut after = host.device_numbers()?.into_iter().filter_map(diskseq_of).max().unwrap_or(0);
     loop {
         // The kernel assigns the lowest free number.
+        let taken = host.device_numbers()?;
+        let free = (0..=number).find(|free| !taken.contains(free)).unwrap_or(number);
+        record.adding = Some(Adding { number: free, after, at: host.now() });
+        save(host, record)?;
         let new = host.hot_add()?;
         let diskseq = match gather::diskseq(host, new) {
             Ok(diskseq) => diskseq,
@@ -38,13 +83,9 @@ fn create_up_to<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Resu
                 return Err(error.into());
             }
         };
-        if new == number {
-            record.diskseq = diskseq;
-            record.push(Undo::RemoveDevice { number });
-        } else {
-            record.push(Undo::RemoveSpare { number: new, diskseq });
-        }
+        record_new(number, new, diskseq, record);
         save(host, record)?;
+        after = diskseq.unwrap_or(0).max(after);
         if new == number {
             return Ok(());
         }
@@ -78,7 +119,14 @@ fn remove_unused<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
 
 /// Writes the record.
 pub fn save<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(record)
+    let record = Record { boot_id: gather::boot_id(host), ..record.clone() };
+    let text = serde_json::to_string_pretty(&record)
         .map_err(|error| Error::failed(format!("{}: write its record: {error}", record.target)))?;
     Ok(host.write_record(&record.file_name(), &text)?)
+}
+
+/// Records which mount at `path` is ours.
+pub fn note_mount<H: Host>(host: &mut H, path: &str, record: &mut Record) -> Result<(), Error> {
+    record.set_mounted(path, host.mount_id(path)?);
+    save(host, record)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::error::Error;
 use crate::gather::{memory, records, swaps};
-use crate::undo::is_same_device;
+use crate::undo::is_ours;
 use host::Host;
 use logic::device::drain::{Candidate, Outcome, decide};
 use logic::proc::SwapLine;
@@ -68,7 +68,7 @@ fn candidates<H: Host>(host: &H) -> Result<Vec<Candidate>, Error> {
         let Some(number) = swap.zram_number() else { continue };
         let record = records.get(&Target::Device(number)).filter(|record| is_swap(record));
         if let Some(record) = record
-            && is_same_device(host, number, record)?
+            && is_ours(host, number, record)?
         {
             let directly = record.undo.iter().any(|undo| matches!(undo, Undo::SwapOff { .. }));
             found.push((swap.priority, Candidate { number, used_kib: swap.used_kib, has_unit: !directly }));

@@ -72,7 +72,7 @@ impl Machine {
 
 /// The clocks that the budget is based on.
 pub(super) fn clocks<H: Upkeep>(host: &H) -> Clocks {
-    Clocks { boot_id: host.boot_id(), boot: host.now(), synchronised: host.synchronised_clock() }
+    Clocks { boot_id: gather::boot_id(host), boot: host.now(), synchronised: host.synchronised_clock() }
 }
 
 /// A managed device.
@@ -118,9 +118,9 @@ fn device<H: Upkeep>(
     number: u32,
     record: &Record,
 ) -> Result<Option<Device>, HostError> {
-    let diskseq = gather::diskseq(host, number)?;
+    let facts = gather::identify(host, number)?;
     let text = |attribute| host.read_attribute(number, attribute).or_else(absent::<String>);
-    if !record.is_about(diskseq) || text(Attribute::InitState)?.trim() != "1" {
+    if !record.is_about(&facts) || !facts.initialised {
         return Ok(None);
     }
     let memory = MmStat::parse(&text(Attribute::MmStat)?).unwrap_or_default();
@@ -151,7 +151,7 @@ fn device<H: Upkeep>(
     Ok(Some(Device {
         name: format!("zram{number}"),
         number,
-        state: *state.device(number, diskseq),
+        state: *state.device(number, facts.diskseq),
         primary: record.algorithm.clone(),
         secondary: secondary.collect(),
         stored_pages: (memory.orig_data_size / page)

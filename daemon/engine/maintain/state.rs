@@ -71,7 +71,7 @@ pub struct DeviceState {
 impl State {
     /// Reads the state of this boot. Unreadable state counts as empty.
     pub fn read<H: Upkeep>(host: &H) -> State {
-        let boot_id = host.boot_id();
+        let boot_id = crate::gather::boot_id(host);
         let text = host.read_state(StateFile::Boot).ok().flatten();
         let read = text.and_then(|text| serde_json::from_str::<State>(&text).ok());
         read.filter(|state| state.boot_id == boot_id).unwrap_or(State { boot_id, ..State::default() })

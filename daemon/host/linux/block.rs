@@ -93,6 +93,22 @@ pub fn write(node: &Path, object: &str, offset: u64, data: &[u8]) -> Result<(), 
     Ok(())
 }
 
+/// Reads the first whole pages with direct I/O, fewer if the device is smaller.
+pub fn head(node: &Path, object: &str, length: usize) -> Result<Vec<u8>, HostError> {
+    let fd = open(node, object, OFlags::RDONLY | OFlags::DIRECT)?;
+    let mut buffer = Aligned::new(length);
+    let mut done = 0;
+    while done < length {
+        match rustix::io::pread(&fd, &mut buffer.as_mut()[done..], done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(HostError::new(object, "read", errno)),
+        }
+    }
+    Ok(buffer.as_ref()[..done].to_vec())
+}
+
 /// Reads whole pages with direct I/O.
 pub fn read(node: &Path, object: &str, offset: u64, length: usize) -> Result<Vec<u8>, HostError> {
     let fd = open(node, object, OFlags::RDONLY | OFlags::DIRECT)?;

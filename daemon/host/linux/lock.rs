@@ -66,9 +66,12 @@ pub fn try_take(directory: impl AsFd, name: &str, shown: &str) -> Result<Option<
 
 fn open(directory: impl AsFd, name: &str, shown: &str) -> Result<OwnedFd, HostError> {
     // NONBLOCK: without it, open(2) would wait for the lease that an owner of the file may hold.
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|errno| HostError::new(shown, "open", errno))?;
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file =
+        rustix::fs::openat(&directory, name, flags | OFlags::RDWR | OFlags::CREATE, Mode::RUSR | Mode::WUSR)
+            // One that is there can be locked on a read-only or full file system, too.
+            .or_else(|errno| rustix::fs::openat(&directory, name, flags, Mode::empty()).map_err(|_| errno))
+            .map_err(|errno| HostError::new(shown, "open", errno))?;
     let stat = rustix::fs::fstat(&file).map_err(|errno| HostError::new(shown, "look at", errno))?;
     if is_private(&stat) {
         return Ok(file);

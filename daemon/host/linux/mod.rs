@@ -57,7 +57,7 @@ use logic::error::Error;
 use logic::facts::PathKind;
 use logic::proc::{MountLine, zram_number};
 use logic::ramdisk::place::disk_at;
-use logic::record::{SCRATCH, crypt_name};
+use logic::record::{MountId, SCRATCH, crypt_name};
 use logic::vm::Tunable;
 
 /// File with the memory pressure level, for programs that do not use D-Bus.
@@ -145,6 +145,7 @@ impl Host for LinuxHost {
             MachineFile::Resume => "/sys/power/resume",
             MachineFile::Controllers => "/sys/fs/cgroup/cgroup.controllers",
             MachineFile::Verdict => store::VERDICT,
+            MachineFile::BootId => "/proc/sys/kernel/random/boot_id",
         };
         let read = match file {
             MachineFile::Mountinfo => files::read_mountinfo(&self.root),
@@ -195,6 +196,28 @@ impl Host for LinuxHost {
         files::read_small(&self.attribute_path(number, attribute))
             .map(lossy)
             .map_err(|error| HostError::io(object(number), format!("read {attribute}"), &error))
+    }
+
+    fn head(&self, number: u32, length: usize) -> Result<Vec<u8>, HostError> {
+        block::head(&self.node(number), &object(number), length)
+    }
+
+    fn mount_id(&self, path: &str) -> Result<Option<MountId>, HostError> {
+        mount::id_at(&self.root, path)
+    }
+
+    fn mount_namespace(&self) -> u64 {
+        mount::namespace(&self.root)
+    }
+
+    fn diskseq(&self, node: &str) -> Option<u64> {
+        let name = node.strip_prefix("/dev/")?;
+        self.read(&format!("/sys/block/{name}/diskseq")).ok()?.trim().parse().ok()
+    }
+
+    fn device_age(&self, number: u32) -> Option<Duration> {
+        // devtmpfs makes the node; udev changes its owner and mode, but not this time.
+        fs::metadata(self.node(number)).ok()?.modified().ok()?.elapsed().ok()
     }
 
     fn device_inode(&self, number: u32) -> Result<u64, HostError> {
@@ -457,8 +480,8 @@ impl Host for LinuxHost {
         process::ask::<String>(process::worker().args(words), process::WORKER_LIMIT, |_| {}).map(drop)
     }
 
-    fn unmount(&mut self, path: &str) -> Result<(), HostError> {
-        mount::unmount(&self.root, path)
+    fn unmount(&mut self, path: &[u8], mount: &MountId) -> Result<(), HostError> {
+        mount::unmount(&self.root, path, mount)
     }
 
     fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError> {

@@ -4,10 +4,14 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, StatxAttributes, StatxFlags, Uid};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, StatxAttributes, StatxFlags, Uid};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, UnmountFlags};
 
 use crate::{Errno, HostError, MountSpec, RootSpec};
+use logic::record::MountId;
+
+/// `STATX_MNT_ID_UNIQUE`, since Linux 6.8. Older kernels answer with the other ID.
+const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// Options that are flags of mount(2) rather than words for the file system: name, flag, whether it is set.
 const FLAGS: [(&str, MountFlags, bool); 20] = [
@@ -42,6 +46,45 @@ pub fn is_mounted(directory: impl AsFd, path: &Path) -> rustix::io::Result<bool>
     Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
+/// Attributes of `name` below an open directory, or of the directory itself if `name` is empty, without asking the server of a
+/// network or FUSE file system.
+fn statx(directory: impl AsFd, name: &[u8], what: StatxFlags) -> rustix::io::Result<Statx> {
+    let flags =
+        AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    rustix::fs::statx(directory, name, flags, what)
+}
+
+/// Inode of the mount namespace of this process; 0 if unknown.
+pub fn namespace(root: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(root.join("proc/self/ns/mnt")).map_or(0, |found| found.ino())
+}
+
+/// The mount whose root is `name` below an open directory; `None` if nothing is mounted there.
+fn id_of(root: &Path, directory: impl AsFd, name: &[u8]) -> rustix::io::Result<Option<MountId>> {
+    let found = statx(&directory, name, StatxFlags::MNT_ID)?;
+    // Before Linux 5.8, the attribute is unknown.
+    let is_known = found.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT);
+    if is_known && !found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+        return Ok(None);
+    }
+    let unique = statx(&directory, name, UNIQUE)?;
+    let known = |found: &Statx, flag: StatxFlags| StatxFlags::from_bits_retain(found.stx_mask).contains(flag);
+    Ok(Some(MountId {
+        namespace: namespace(root),
+        id: if known(&found, StatxFlags::MNT_ID) { found.stx_mnt_id } else { 0 },
+        unique: if known(&unique, UNIQUE) { unique.stx_mnt_id } else { 0 },
+        device: (found.stx_dev_major, found.stx_dev_minor),
+    }))
+}
+
+/// What is mounted at `path`; `None` if nothing is.
+pub fn id_at(root: &Path, path: &str) -> Result<Option<MountId>, HostError> {
+    open_parent(root, path.as_bytes())
+        .and_then(|(parent, name)| id_of(root, &parent, name))
+        .map_err(|errno| HostError::new(path, "look at the mount", errno))
+}
+
 /// Splits options into flags of mount(2) and words for the file system.
 fn split(options: &str) -> (MountFlags, String) {
     let mut flags = MountFlags::empty();
@@ -62,19 +105,19 @@ fn data(spec: &MountSpec, words: String) -> Result<CString, HostError> {
 
 /// Opens a directory below `root` without following symbolic links: the owner of a directory on the way could redirect them
 /// at any time. Component by component, because openat2(2) is missing before Linux 5.6.
-fn open(root: &Path, path: &str) -> rustix::io::Result<OwnedFd> {
+fn open(root: &Path, path: impl AsRef<[u8]>) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut directory = rustix::fs::open(root, flags, Mode::empty())?;
-    for name in path.split('/').filter(|name| !name.is_empty()) {
+    for name in path.as_ref().split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
         directory = rustix::fs::openat(&directory, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
     }
     Ok(directory)
 }
 
 /// Opens the parent of `path` in the same way, and returns it with the last component.
-fn open_parent<'a>(root: &Path, path: &'a str) -> rustix::io::Result<(OwnedFd, &'a str)> {
-    let (parent, name) = path.rsplit_once('/').ok_or(rustix::io::Errno::INVAL)?;
-    Ok((open(root, parent)?, name))
+fn open_parent<'a>(root: &Path, path: &'a [u8]) -> rustix::io::Result<(OwnedFd, &'a [u8])> {
+    let slash = path.iter().rposition(|byte| *byte == b'/').ok_or(rustix::io::Errno::INVAL)?;
+    Ok((open(root, &path[..slash])?, &path[slash + 1..]))
 }
 
 /// A path in `/proc` that leads to an open directory, also after it was renamed.
@@ -111,25 +154,30 @@ pub fn bind(root: &Path, from: &str, to: &str) -> Result<(), HostError> {
     bound.map_err(|errno| HostError::new(to, format!("bind {from}"), errno))
 }
 
-/// Unmounts, never lazily. By name in the open parent: an open descriptor of the mount itself would keep it busy.
-pub fn unmount(root: &Path, path: &str) -> Result<(), HostError> {
-    open_parent(root, path)
-        .and_then(|(parent, name)| {
-            rustix::mount::unmount(format!("{}/{name}", path_of(&parent)), UnmountFlags::NOFOLLOW)
-        })
-        .map_err(|errno| HostError::new(path, "unmount", errno))
+/// Unmounts `mount`, never lazily. By name in the open parent: an open descriptor of the mount itself would keep it busy. A user
+/// may rename directories above at any time, but not the mount point itself, so what is compared is what is unmounted.
+pub fn unmount(root: &Path, path: &[u8], mount: &MountId) -> Result<(), HostError> {
+    let failed = |errno: rustix::io::Errno| HostError::new(path.escape_ascii().to_string(), "unmount", errno);
+    let (parent, name) = open_parent(root, path).map_err(failed)?;
+    let found =
+        id_of(root, &parent, name).map_err(failed)?.ok_or_else(|| failed(rustix::io::Errno::INVAL))?;
+    if !found.is(mount) {
+        return Err(failed(rustix::io::Errno::STALE));
+    }
+    let path = [path_of(&parent).as_bytes(), b"/", name].concat();
+    rustix::mount::unmount(path, UnmountFlags::NOFOLLOW).map_err(failed)
 }
 
 /// Creates a directory, mode 0755.
 pub fn make_directory(root: &Path, path: &str) -> Result<(), HostError> {
-    open_parent(root, path)
+    open_parent(root, path.as_bytes())
         .and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)))
         .map_err(|errno| HostError::new(path, "create directory", errno))
 }
 
 /// Removes an empty directory.
 pub fn remove_directory(root: &Path, path: &str) -> Result<(), HostError> {
-    open_parent(root, path)
+    open_parent(root, path.as_bytes())
         .and_then(|(parent, name)| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR))
         .map_err(|errno| HostError::new(path, "remove directory", errno))
 }

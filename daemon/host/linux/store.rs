@@ -110,9 +110,13 @@ fn open_directory(path: &Path) -> Result<OwnedFd, HostError> {
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| HostError::new(DIRECTORY, "open", errno))
 }
 
-/// Releases the lock. The directory stays: a service that is just starting may be about to mount it in its namespace.
+/// Releases the lock. Its file stays as long as there are records, so that these targets can be removed when nothing can be
+/// created here any more. The directory stays: a service that is just starting may be about to mount it in its namespace.
 pub fn unlock(root: &Path, lock: OwnedFd) {
-    if let Ok(directory) = open_directory(&directory(root)) {
+    let is_needed = list(root, ".json").is_ok_and(|records| !records.is_empty());
+    if let Ok(directory) = open_directory(&directory(root))
+        && !is_needed
+    {
         lock::remove(directory, LOCK);
     }
     drop(lock);

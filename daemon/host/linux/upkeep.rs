@@ -25,10 +25,6 @@ impl Upkeep for LinuxHost {
         self.read("/proc/loadavg").ok()
     }
 
-    fn boot_id(&self) -> String {
-        self.read("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
-    }
-
     fn on_battery(&self) -> Option<u8> {
         on_battery(&self.path("/sys/class/power_supply"))
     }

@@ -6,4 +6,5 @@ pub mod derived;
 pub mod drain;
 pub mod signature;
 pub mod stat;
+pub mod state;
 pub mod swap_header;

@@ -2,6 +2,10 @@
 //!
 //! Deliberately broad: a false positive costs a message, a false negative a file system.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 /// Bytes at the start of a device that [`find`] needs: btrfs has its super block at 64 KiB.
 pub const PROBE_BYTES: usize = 68 * 1024;
 
@@ -24,6 +28,96 @@ const MAGICS: [(usize, &[u8], &str); 16] = [
     (0x8001, b"CD001", "ISO 9660 file system"),
     (0, b"BCXF", "bcachefs file system"),
 ];
+
+/// Type of data without a known signature.
+const UNKNOWN: &str = "content of an unknown type";
+
+/// What tells the contents of a device from others of the same type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// Type, as [`find`] names it.
+    pub kind: String,
+    /// UUID as hexadecimal digits without hyphens; a serial number on FAT; empty for types whose UUID is not read.
+    pub uuid: String,
+    /// Label; empty without one.
+    pub label: String,
+}
+
+impl Signature {
+    /// That of data of an unknown type.
+    pub fn unknown() -> Signature {
+        Signature { kind: UNKNOWN.to_owned(), uuid: String::new(), label: String::new() }
+    }
+
+    /// Whether it is that of data of an unknown type.
+    pub fn is_unknown(&self) -> bool {
+        self.kind == UNKNOWN
+    }
+
+    /// Whether `found` is this one; a UUID or label that is not known is not compared.
+    pub fn is_that_of(&self, found: &Signature) -> bool {
+        let same = |ours: &String, found: &String| ours.is_empty() || ours == found;
+        self.kind == found.kind && same(&self.uuid, &found.uuid) && same(&self.label, &found.label)
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)?;
+        if !self.label.is_empty() {
+            write!(f, " labelled `{}`", self.label.escape_default())?;
+        }
+        if !self.uuid.is_empty() {
+            write!(f, " with UUID {}", self.uuid)?;
+        }
+        Ok(())
+    }
+}
+
+/// Offsets and lengths of UUID and label, by type. Sources: as for [`MAGICS`]. The label of f2fs is in UTF-16 and is not read.
+const NAMES: [(&str, (usize, usize), (usize, usize)); 4] = [
+    ("ext2/3/4 file system", (0x468, 16), (0x478, 16)),
+    ("xfs file system", (32, 16), (108, 12)),
+    ("btrfs file system", (0x10020, 16), (0x1012B, 256)),
+    ("f2fs file system", (0x46C, 16), (0, 0)),
+];
+
+/// The signature of a device that begins with `head`; `None` if nothing is recognised.
+pub fn read(head: &[u8]) -> Option<Signature> {
+    let kind = find(head)?;
+    let (uuid, label) = match kind {
+        "swap area" => ((1036, 16), (1052, 16)),
+        // The serial number and label of FAT32 are further behind.
+        "FAT file system" if head.get(0x52..0x57) == Some(b"FAT32") => ((0x43, 4), (0x47, 11)),
+        "FAT file system" => ((0x27, 4), (0x2B, 11)),
+        _ => NAMES
+            .iter()
+            .find(|(name, _, _)| *name == kind)
+            .map_or(((0, 0), (0, 0)), |(_, uuid, label)| (*uuid, *label)),
+    };
+    let bytes = |(offset, length): (usize, usize)| head.get(offset..offset + length).unwrap_or_default();
+    let label = bytes(label).split(|byte| *byte == 0).next().unwrap_or_default();
+    Some(Signature {
+        kind: kind.to_owned(),
+        uuid: hexadecimal(bytes(uuid)),
+        label: String::from_utf8_lossy(label).trim_end().to_owned(),
+    })
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Type of the signature that `mkfs.TYPE` writes, as [`find`] names it; `None` for types whose UUID is not set.
+pub fn of_type(fs_type: &str) -> Option<&'static str> {
+    match fs_type {
+        "ext2" | "ext3" | "ext4" => Some("ext2/3/4 file system"),
+        "xfs" => Some("xfs file system"),
+        "btrfs" => Some("btrfs file system"),
+        _ => None,
+    }
+}
 
 /// What a device contains that begins with `head`; `None` if nothing is recognised.
 pub fn find(head: &[u8]) -> Option<&'static str> {

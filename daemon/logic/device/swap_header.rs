@@ -40,7 +40,7 @@ pub fn build(size: u64, page_size: usize, uuid: [u8; 16], label: &str) -> Result
 }
 
 /// Turns random bytes into a random UUID (RFC 9562, version 4).
-fn version_4(mut uuid: [u8; 16]) -> [u8; 16] {
+pub fn version_4(mut uuid: [u8; 16]) -> [u8; 16] {
     uuid[6] = (uuid[6] & 0x0F) | 0x40;
     uuid[8] = (uuid[8] & 0x3F) | 0x80;
     uuid

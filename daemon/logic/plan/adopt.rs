@@ -4,10 +4,10 @@ use super::diff::round_up;
 use super::ownership::{Ownership, ownership};
 use super::{Activation, Candidate, Plan};
 use crate::error::ErrorKind;
-use crate::facts::{DeviceFacts, Facts, Use};
+use crate::facts::{DeviceFacts, Facts, Seen, Use};
 use crate::human::human;
 use crate::proc::mount_of;
-use crate::record::{Progress, Record, Target, Undo};
+use crate::record::{Carried, Progress, Record, Target, Undo};
 use crate::request::{DeviceRequest, Purpose, Request};
 
 /// State of the device's write-back.
@@ -69,6 +69,7 @@ pub fn record(
     })?;
     Ok(Some(Record {
         diskseq: device.diskseq,
+        carries: Some(carried(device)),
         progress: Progress::Done,
         algorithm: candidate.algorithm.clone(),
         measured: candidate.measured,
@@ -76,6 +77,15 @@ pub fn record(
         memory_kib: facts.memory.total_kib,
         ..Record::begin(target, Request::Device(request.clone()))
     }))
+}
+
+/// What the device carries now.
+fn carried(device: &DeviceFacts) -> Carried {
+    let signature = match &device.seen {
+        Seen::Signature(signature) => Some(signature.clone()),
+        Seen::Unknown | Seen::Nothing => None,
+    };
+    Carried { disk_size: device.disk_size, algorithm: device.algorithm.clone(), signature }
 }
 
 fn is_used(candidate: &Candidate, device: &DeviceFacts) -> bool {
@@ -112,16 +122,17 @@ fn undo(request: &DeviceRequest, found: &Found, activation: Activation) -> Vec<U
     let number = request.number;
     let mut undo = Vec::new();
     if found.has_loop {
-        undo.push(Undo::DetachFile { number });
+        undo.push(Undo::DetachFile { number, diskseq: None });
     }
     if found.has_crypt {
-        undo.push(Undo::CloseCrypt { number });
+        undo.push(Undo::CloseCrypt { number, diskseq: None });
     }
     undo.push(Undo::Reset { number });
     match &request.purpose {
         Purpose::Swap { .. } if activation == Activation::Direct => undo.push(Undo::SwapOff { number }),
         Purpose::Filesystem { mount, .. } if activation == Activation::Direct => {
-            undo.push(Undo::Unmount { mount_point: mount.mount_point.clone(), number: Some(number) });
+            let mount_point = mount.mount_point.clone();
+            undo.push(Undo::Unmount { mount_point, number: Some(number), mounted: None });
         }
         _ => {}
     }

@@ -17,7 +17,7 @@ use crate::human::human;
 use crate::init::MEASURED_SIZE;
 use crate::ramdisk::health;
 use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
-use crate::record::Target;
+use crate::record::{Target, adopt_or_forget};
 use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request, Store};
 
 /// A smaller device is not worth its metadata, and is refused by mkfs and mkswap.
@@ -206,7 +206,19 @@ fn mkfs_package(fs_type: &str) -> String {
 }
 
 fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
-    let Ownership::Foreign { user } = ownership(request.number, facts) else { return None };
+    let user = match ownership(request.number, facts) {
+        Ownership::Foreign { user } => user,
+        Ownership::TakenOver(differs) => {
+            let reason = format!(
+                "another program has set up /dev/zram{} since zramd did, so it is not changed: {differs}; {}",
+                request.number,
+                adopt_or_forget(&Target::Device(request.number))
+            );
+            let refusal = Refusal::new(ErrorKind::Unmanaged, &settings.origin, reason);
+            return Some(refusal.code(Code::DeviceTakenOver));
+        }
+        _ => return None,
+    };
     let reason = format!("/dev/zram{} is already set up by another program: {user}", request.number);
     let hint = format!(
         "choose another number, or release it first (swapoff or umount, then `zramctl --reset /dev/zram{0}`); if zramd set it up and \

@@ -85,6 +85,8 @@ fn device_group(
     }
     let removed = group.retire.as_ref().is_some_and(Record::owns_device) && group.retire.as_ref() == stale;
     let removed = removed || facts.records.values().any(|record| may_remove(record, number));
+    // Creating it also takes over one that an interrupted run added.
+    let added = stale.and_then(|record| record.adding).is_some_and(|adding| adding.number == number);
     if facts.support == Support::NotLoaded {
         group.before.push(Step::LoadModule);
     }
@@ -93,7 +95,7 @@ fn device_group(
     let through = backing.as_ref().and_then(|_| backing::through(request));
     // Before the device is claimed: on removal, the device must release the store before that is removed.
     group.before.extend(backing.into_iter().flatten());
-    if removed || !facts.devices.contains_key(&number) {
+    if removed || added || !facts.devices.contains_key(&number) {
         group.before.push(Step::CreateDevice { number });
     }
     group.before.push(Step::ClaimDevice { number });
@@ -270,6 +272,19 @@ fn format_steps(request: &DeviceRequest) -> Vec<Step> {
 }
 
 /// Arguments for `mkfs`: quiet, no questions, no journal where it is useless in RAM, no discard of an empty device.
+/// Arguments for `mkfs` that set the UUID, of 32 hexadecimal digits, unless `options` of the user do.
+pub fn uuid_arguments(fs_type: &str, uuid: &str, options: &[String]) -> Option<[String; 2]> {
+    let hyphens = |at: usize| if [8, 12, 16, 20].contains(&at) { "-" } else { "" };
+    let uuid: String = uuid.char_indices().map(|(at, digit)| format!("{}{digit}", hyphens(at))).collect();
+    let (flag, value, given) = match fs_type {
+        "ext2" | "ext3" | "ext4" | "btrfs" => ("-U", uuid, "-U"),
+        "xfs" => ("-m", format!("uuid={uuid}"), "uuid="),
+        _ => return None,
+    };
+    let is_given = options.iter().any(|option| option.contains(given) || option == "--uuid");
+    (!is_given).then(|| [flag.to_owned(), value])
+}
+
 fn mkfs_arguments(fs_type: &str, label: &str, options: &[String]) -> Vec<String> {
     let fixed: &[&str] = match fs_type {
         "ext2" => &["-q", "-F", "-m", "0", "-L"],

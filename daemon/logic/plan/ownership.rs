@@ -13,6 +13,8 @@ pub enum Ownership<'a> {
     Free,
     /// zramd has set it up, or begun to.
     Ours(&'a Record),
+    /// zramd has set it up, and another program has done so since, by this difference.
+    TakenOver(String),
     /// Another program set it up.
     Foreign {
         /// Its use, for messages.
@@ -24,9 +26,12 @@ pub enum Ownership<'a> {
 pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
     let Some(device) = facts.devices.get(&number) else { return Ownership::Missing };
     if let Some(record) = facts.records.get(&Target::Device(number))
-        && record.is_about(device.diskseq)
+        && record.is_of(device.diskseq)
     {
-        return Ownership::Ours(record);
+        return match record.taken_over(device) {
+            None => Ownership::Ours(record),
+            Some(differs) => Ownership::TakenOver(differs),
+        };
     }
     if !device.initialised {
         return Ownership::Free;

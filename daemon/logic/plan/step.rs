@@ -203,8 +203,8 @@ impl Step {
             Step::LoadModule => Taken::Never("the module stays loaded: others may use it by now"),
             Step::CreateDevice { number } => Taken::By(Undo::RemoveDevice { number: *number }),
             Step::ClaimDevice { number } => Taken::By(Undo::Reset { number: *number }),
-            Step::AttachFile { number, .. } => Taken::By(Undo::DetachFile { number: *number }),
-            Step::OpenCrypt { number, .. } => Taken::By(Undo::CloseCrypt { number: *number }),
+            Step::AttachFile { number, .. } => Taken::By(Undo::DetachFile { number: *number, diskseq: None }),
+            Step::OpenCrypt { number, .. } => Taken::By(Undo::CloseCrypt { number: *number, diskseq: None }),
             Step::SetAlgorithm { .. }
             | Step::SetRecompression { .. }
             | Step::SetParameters { .. }
@@ -221,16 +221,19 @@ impl Step {
             Step::SwapOn { number, .. } => Taken::By(Undo::SwapOff { number: *number }),
             Step::SwapOff { .. } => Taken::Never("the next step activates the swap again"),
             Step::MountDevice { number, mount, .. } => {
-                Taken::By(Undo::Unmount { mount_point: mount.mount_point.clone(), number: Some(*number) })
+                let mount_point = mount.mount_point.clone();
+                Taken::By(Undo::Unmount { mount_point, number: Some(*number), mounted: None })
             }
             Step::MountTmpfs { mount, .. } => {
-                Taken::By(Undo::Unmount { mount_point: mount.mount_point.clone(), number: None })
+                let mount_point = mount.mount_point.clone();
+                Taken::By(Undo::Unmount { mount_point, number: None, mounted: None })
             }
             Step::ShowDisk { name, place, mount_point, kept } => Taken::By(Undo::HideDisk {
                 name: name.clone(),
                 place: place.clone(),
                 mount_point: mount_point.clone(),
                 kept: *kept,
+                mounted: None,
             }),
             Step::RemountTmpfs { .. } => {
                 Taken::Never("the contents stay, and the next run sets the options again")
@@ -354,10 +357,10 @@ impl fmt::Display for Undo {
             Undo::HideDisk { name, mount_point, .. } => {
                 write!(f, "unmount {mount_point} and save ramdisk.{name}")
             }
-            Undo::DetachFile { number } => {
+            Undo::DetachFile { number, .. } => {
                 write!(f, "detach the write-back file of zram{number}, which ends it")
             }
-            Undo::CloseCrypt { number } => {
+            Undo::CloseCrypt { number, .. } => {
                 write!(f, "remove the mapping {}, and with it its key", crypt_name(*number))
             }
             Undo::RestoreTunable { tunable, before, ours } => {

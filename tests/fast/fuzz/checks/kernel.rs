@@ -112,9 +112,10 @@ fn swaps(text: &[u8]) {
 fn mounts(text: &[u8]) {
     let mounts = proc::parse_mountinfo(text);
     let line = |mount: &MountLine| {
-        let MountLine { device: (major, minor), root, mount_point, fs_type, source, super_options } = mount;
+        let MountLine { id, device: (major, minor), root, mount_point, fs_type, source, super_options } =
+            mount;
         [
-            format!("1 1 {major}:{minor} ").into_bytes(),
+            format!("{id} 1 {major}:{minor} ").into_bytes(),
             escape(root.as_bytes()),
             b" ".to_vec(),
             escape(mount_point.as_bytes()),
