@@ -36,6 +36,49 @@ fn next(letter: char) -> char {
     u8::try_from(letter).map_or(letter, |byte| char::from(base + (byte - base + 5) % 26))
 }
 
+/// Text that a terminal shows as it is: control characters, and those that change the direction of text, are written as `\x1b`
+/// or `\u202e`. Line breaks and tabs stay, and the colours and emphasis of our own messages.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_hidden) {
+        let (shown, found) = rest.split_at(at);
+        out.push_str(shown);
+        let letter = found.chars().next().unwrap_or_default();
+        let length = if let Some(length) = emphasis(found) {
+            out.push_str(&found[..length]);
+            length
+        } else {
+            let code = u32::from(letter);
+            out.push_str(&if letter.is_ascii() {
+                format!("\\x{code:02x}")
+            } else {
+                format!("\\u{code:04x}")
+            });
+            letter.len_utf8()
+        };
+        rest = &found[length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Control characters, and those of Unicode that reorder text or break lines.
+fn is_hidden(letter: char) -> bool {
+    (letter.is_control() && !matches!(letter, '\n' | '\t'))
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Length of the sequence at the start of `text` that sets a colour or emphasis (ECMA-48, SGR). Those that hide text, such as
+/// "concealed", are not accepted.
+fn emphasis(text: &str) -> Option<usize> {
+    let text = text.strip_prefix("\x1b[")?;
+    let (codes, rest) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?);
+    let is_harmless = |code: &str| matches!(code.parse(), Ok(0..=4 | 22..=24 | 31..=36 | 39 | 91..=96));
+    let is_ours = rest.starts_with('m') && (codes.is_empty() || codes.split(';').all(is_harmless));
+    is_ours.then_some(codes.len() + "\x1b[m".len())
+}
+
 /// The known word most similar to `word`, if any is similar enough.
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let word = word.to_ascii_lowercase().replace('_', "-");
@@ -49,6 +92,21 @@ pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_shows_hidden_characters() {
+        for (text, shown) in [
+            ("zram0: Übung\n\tx", "zram0: Übung\n\tx"),
+            ("\x1b]0;title\x07\x1b[2J\r\x7f", "\\x1b]0;title\\x07\\x1b[2J\\x0d\\x7f"),
+            ("\u{9b}2J\u{202e}cod.\u{2066}", "\\u009b2J\\u202ecod.\\u2066"),
+            ("\x1b[1;31mx\x1b[0m\x1b[my", "\x1b[1;31mx\x1b[0m\x1b[my"),
+            ("\x1b[8mx\x1b[1;8mx\x1b[30m\x1b[38;5;0m", "\\x1b[8mx\\x1b[1;8mx\\x1b[30m\\x1b[38;5;0m"),
+            ("\x1b[1", "\\x1b[1"),
+            ("\x1b", "\\x1b"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
 
     #[test]
     fn letters_are_replaced_and_nothing_else() {
