@@ -1,9 +1,9 @@
 //! `zramd`: the daemon. It has no commands; `zramdctl` controls it.
-#![allow(clippy::print_stdout)]
 
 use std::process::ExitCode;
 
 use host::linux::letters;
+use host::out;
 use lexopt::prelude::{Long, Short, Value};
 use logic::exit::ExitStatus;
 use service::run::{Options, run};
@@ -52,18 +52,18 @@ fn main() -> ExitCode {
     letters::begin();
     let status = match parse() {
         Ok(Parsed::Help) => {
-            print!("{HELP}");
+            out::text(HELP);
             ExitStatus::Success
         }
         Ok(Parsed::Version) => {
-            println!("zramd {}", env!("CARGO_PKG_VERSION"));
+            out::line(concat!("zramd ", env!("CARGO_PKG_VERSION")));
             ExitStatus::Success
         }
         Ok(Parsed::Run(options)) => run(options),
         Err(message) => {
-            eprintln!("zramd: {message}\nTry `zramd --help`.");
+            out::note(&format!("zramd: {message}\nTry `zramd --help`."));
             ExitStatus::Usage
         }
     };
-    ExitCode::from(status.code())
+    out::end(status)
 }

@@ -4,5 +4,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     host::linux::letters::begin();
-    ExitCode::from(client::main().code())
+    host::out::end(client::main())
 }

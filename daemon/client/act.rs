@@ -172,7 +172,7 @@ pub async fn limit(ask: bool, name: &str, limit: &str) -> Result<ExitStatus> {
     match bytes {
         0 => out::line(&format!("{name}: no memory limit")),
         _ => out::line(&format!("{name}: memory limited to {}", human(bytes))),
-    };
+    }
     Ok(ExitStatus::Success)
 }
 

@@ -39,7 +39,7 @@ pub fn script(shell: &str) -> Result<ExitStatus, Error> {
         // The first completion loads the file as the function _zramdctl, which has to complete, too.
         writeln!(text, "[[ ${{funcstack[1]}} != _{name} ]] || _clap_dynamic_completer_{name} \"$@\"").ok();
     }
-    out::print(&String::from_utf8_lossy(&text))?;
+    out::data(&String::from_utf8_lossy(&text));
     Ok(ExitStatus::Success)
 }
 

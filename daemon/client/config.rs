@@ -1,6 +1,5 @@
 //! `check` and `cat-config`: the configuration, its mistakes, and the origin of each key.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::args::{Cli, Json};
@@ -30,8 +29,7 @@ pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Err
     }
     if json == Json::Off && !plan.problems.is_empty() {
         let text = render::render(&plan.problems, Style::stderr(cli.color).has_colour());
-        // If standard error is closed, there is no other place for messages.
-        writeln!(std::io::stderr(), "{}", text.trim_end()).ok();
+        out::note(text.trim_end());
     }
     overrides::note(&loaded.merged.overrides, cli);
     let (line, status) = render::verdict(&plan, &loaded);
@@ -42,7 +40,7 @@ pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Err
 /// Runs `cat-config`.
 pub fn cat(cli: &Cli) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(cli.config.as_ref())?;
-    out::print(&text(&loaded, Style::stdout(cli.color)))?;
+    out::text(&text(&loaded, Style::stdout(cli.color)));
     if !loaded.problems.is_empty() {
         out::note("There are mistakes; `zramdctl check` shows them.");
     }

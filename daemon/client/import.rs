@@ -77,7 +77,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
             peer.name()
         ));
     } else {
-        out::print(&imported.toml)?;
+        out::data(&imported.toml);
         out::note(rows(&imported).trim_end());
     }
     Ok(ExitStatus::Success)

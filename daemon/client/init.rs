@@ -1,6 +1,6 @@
 //! `init`: proposes a configuration for this machine, and writes it after a yes.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -66,7 +66,7 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         return Err(Error::new(ErrorKind::Unsafe, message));
     }
     out::note("");
-    out::print(&proposal.toml)?;
+    out::data(&proposal.toml);
     if words.dry_run {
         return Ok(ExitStatus::Success);
     }
@@ -171,7 +171,7 @@ fn take_over(
 /// Asks on standard error. The end of standard input is a no.
 fn agreed(file: &Path) -> Result<bool, Error> {
     let mut answer = String::new();
-    write!(io::stderr(), "\nWrite this to {}? [y/N] ", file.display()).ok();
+    out::question(&format!("\nWrite this to {}? [y/N] ", file.display()));
     io::stdin()
         .read_line(&mut answer)
         .map_err(|error| Error::failed(format!("cannot read the answer: {error}")))?;

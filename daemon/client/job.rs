@@ -1,6 +1,5 @@
 //! Waiting for a job: progress on a terminal; Ctrl-C cancels.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -197,7 +196,7 @@ pub struct Meter {
 
 impl Meter {
     pub fn new(doing: &str) -> Meter {
-        let target = if std::io::stderr().is_terminal() {
+        let target = if out::notes_have_terminal() {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -200,7 +200,7 @@ fn try_out(cli: &Cli, rewrite: &Rewrite, forced: bool) -> Result<(), Error> {
 
 /// Asks on standard error. The end of standard input is a no.
 fn again() -> bool {
-    write!(io::stderr(), "Edit it again? [Y/n] ").ok();
+    out::question("Edit it again? [Y/n] ");
     let mut answer = String::new();
     let length = io::stdin().read_line(&mut answer).unwrap_or(0);
     length > 0 && !matches!(answer.trim().to_ascii_lowercase().as_str(), "n" | "no")

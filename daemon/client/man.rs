@@ -70,7 +70,7 @@ const SEE_ALSO: [(&str, u8); 7] = [
 /// Runs `man`.
 pub fn run() -> Result<ExitStatus, Error> {
     let page = page().map_err(|error| Error::failed(format!("cannot write the page: {error}")))?;
-    out::print(&page)?;
+    out::data(&page);
     Ok(ExitStatus::Success)
 }
 

@@ -138,7 +138,12 @@ fn read(message: &Message) -> Option<News> {
 
 fn show(event: &Event, form: Form) -> bool {
     let now = stamp(&Zoned::now(), form);
-    out::line(&if form.json { event.json(&now) } else { event.line(&now) })
+    if form.json {
+        out::data(&(event.json(&now) + "\n"));
+    } else {
+        out::line(&event.line(&now));
+    }
+    out::is_open()
 }
 
 /// `08:10:21.123`; as JSON in RFC 3339: `2026-11-21T08:10:21.123+01:00`.

@@ -1,30 +1,21 @@
-//! Results to standard output, which may be closed; messages to standard error.
-
-use std::io::{ErrorKind, Write};
+//! Results as text or JSON. All output is that of [`host::out`].
 
 use serde::Serialize;
 
 use super::args::Json;
 use engine::Error;
-use logic::text::worded;
 
-/// Prints a result. A closed pipe (`list | head`) is not an error; a full disk is.
-pub fn print(text: &str) -> Result<(), Error> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("cannot write the result: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
+pub use host::out::{
+    data, error, forward, has_terminal, is_open, line, note, notes_have_terminal, question, text,
+};
 
 /// Writes a result as JSON, or as text.
-pub fn result<T: Serialize>(form: Json, document: &T, text: impl FnOnce() -> String) -> Result<(), Error> {
+pub fn result<T: Serialize>(form: Json, document: &T, shown: impl FnOnce() -> String) -> Result<(), Error> {
     match form {
-        Json::Off => print(&text()),
-        Json::Pretty | Json::Short => print(&json(document, form)?),
+        Json::Off => text(&shown()),
+        Json::Pretty | Json::Short => data(&json(document, form)?),
     }
+    Ok(())
 }
 
 /// A document as JSON with a final line break.
@@ -46,25 +37,6 @@ pub fn escaped(text: &str, words: bool) -> String {
             },
         )
         .collect()
-}
-
-/// Prints one line; false if standard output is closed.
-pub fn line(text: &str) -> bool {
-    let mut out = std::io::stdout().lock();
-    // Flushed after each line, so that readers of a pipe see events immediately.
-    let written = writeln!(out, "{text}").and_then(|()| out.flush());
-    // Other errors than a closed pipe do not end the command.
-    !matches!(written, Err(error) if error.kind() == ErrorKind::BrokenPipe)
-}
-
-/// Prints an error.
-pub fn error(text: &str) {
-    note(&format!("error: {text}"));
-}
-
-/// Prints a note, which is no part of the result.
-pub fn note(text: &str) {
-    writeln!(std::io::stderr(), "{}", worded(text)).ok();
 }
 
 #[cfg(test)]

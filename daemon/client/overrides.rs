@@ -1,7 +1,5 @@
 //! `overrides` and `unset --runtime`: changes that override the configuration until the next boot.
 
-use std::io::Write;
-
 use serde::Serialize;
 use zbus::OwnedObjectPath;
 
@@ -72,7 +70,9 @@ pub fn is_switched_off(cli: &Cli, name: &str) -> bool {
 pub fn note(overrides: &[Override], cli: &Cli) {
     let notes = overlay::findings(overrides);
     // On standard error, because it is no part of the result.
-    write!(std::io::stderr(), "{}", problems::render(&notes, Style::stderr(cli.color))).ok();
+    if !notes.is_empty() {
+        out::note(problems::render(&notes, Style::stderr(cli.color)).trim_end());
+    }
 }
 
 /// Runs `unset --runtime`.

@@ -390,10 +390,10 @@ pub fn run(cli: &Cli, file: Option<&Path>) -> Result<ExitStatus, Error> {
     let text = out::json(&document, Json::Pretty)?;
     let path = file.unwrap_or(Path::new(FILE));
     if path == Path::new("-") {
-        out::print(&text)?;
+        out::data(&text);
     } else {
         write(path, &text)?;
-        out::print(&overview(&document, path, text.len()))?;
+        out::text(&overview(&document, path, text.len()));
     }
     Ok(ExitStatus::Success)
 }

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-use super::args::{Bench, Cli, Command, List, Swap};
+use super::args::{Bench, Cli, Colour, Command, List, Swap};
 use super::monitor::{self, Form};
+use super::style::Style;
 use super::{
     act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, lasting, list,
     maintain, man, out, overrides, plan, ramdisk, read, report, show, stats, status, top,
@@ -23,13 +24,19 @@ pub fn main() -> ExitStatus {
     let mut cli = match parse(words) {
         Ok(cli) => cli,
         Err(error) => {
-            let wrong = error.use_stderr();
-            // Errors of the output (closed pipe, full disk) are ignored.
-            error.print().ok();
-            if let Some(instead) = first.as_deref().and_then(instead).filter(|_| wrong) {
+            let shown = error.render();
+            let styled = |style: Style| {
+                if style.has_colour() { shown.ansi().to_string() } else { shown.to_string() }
+            };
+            if !error.use_stderr() {
+                out::text(&styled(Style::stdout(Colour::Auto)));
+                return ExitStatus::Success;
+            }
+            out::note(styled(Style::stderr(Colour::Auto)).trim_end());
+            if let Some(instead) = first.as_deref().and_then(instead) {
                 out::note(instead);
             }
-            return if wrong { ExitStatus::Usage } else { ExitStatus::Success };
+            return ExitStatus::Usage;
         }
     };
     let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));

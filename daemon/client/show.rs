@@ -38,7 +38,7 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
             }
         }
     };
-    out::print(&render(&properties, wanted, bare))?;
+    out::text(&render(&properties, wanted, bare));
     Ok(ExitStatus::Success)
 }
 

@@ -29,7 +29,7 @@ pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatu
         StatsFormat::Openmetrics => exposition(&snapshot, &rows, &policies, Dialect::OpenMetrics),
         StatsFormat::Json => json(&snapshot, &rows)?,
     };
-    out::print(&text)?;
+    out::data(&text);
     Ok(select::report(&unknown))
 }
 

@@ -1,8 +1,7 @@
 //! Colours.
 
-use std::io::IsTerminal;
-
 use super::args::Colour;
+use super::out;
 
 /// Whether and how text is emphasised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,12 +17,12 @@ impl Style {
 
     /// For standard output.
     pub fn stdout(when: Colour) -> Style {
-        Style::new(wanted(when, std::io::stdout().is_terminal()))
+        Style::new(wanted(when, out::has_terminal()))
     }
 
     /// For standard error.
     pub fn stderr(when: Colour) -> Style {
-        Style::new(wanted(when, std::io::stderr().is_terminal()))
+        Style::new(wanted(when, out::notes_have_terminal()))
     }
 
     /// Whether there are colours.

@@ -1,6 +1,5 @@
 //! `top`: live view. Needs neither daemon nor privileges.
 
-use std::io::IsTerminal;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -38,7 +37,7 @@ pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result
     // A delay must not cause a burst.
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut watch = Watch { config, before: None, ticks };
-    if iterations.is_none() && std::io::stdout().is_terminal() {
+    if iterations.is_none() && out::has_terminal() {
         let mut terminal = ratatui::try_init()
             .map_err(|error| Error::failed(format!("cannot use the terminal: {error}")))?;
         let end = watch.live(&mut terminal).await;
@@ -75,7 +74,7 @@ impl Watch {
         Ok(look)
     }
 
-    /// Prints text, for a number of iterations or until standard output is closed.
+    /// Prints text, for a number of iterations or while standard output takes it.
     async fn print(&mut self, iterations: Option<u64>) -> Result<(), Error> {
         let mut left = iterations;
         while left != Some(0) {
@@ -84,7 +83,8 @@ impl Watch {
             let text = self.look(read)?.text(&clock());
             left = left.map(|left| left - 1);
             let text = if left == Some(0) { text.trim_end() } else { &text };
-            if !out::line(text) {
+            out::line(text);
+            if !out::is_open() {
                 break;
             }
         }

@@ -5,6 +5,7 @@
 
 pub mod error;
 pub mod linux;
+pub mod out;
 pub mod upkeep;
 
 use std::path::PathBuf;

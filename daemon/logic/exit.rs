@@ -21,12 +21,14 @@ pub enum ExitStatus {
     Refused,
     /// The daemon or the bus is not running.
     NotRunning,
+    /// The command is complete, but its result could not be written.
+    Unwritten,
     /// Not permitted.
     NotPermitted,
 }
 
 /// All exit statuses with descriptions, for documentation.
-pub const STATUSES: [(ExitStatus, &str); 10] = [
+pub const STATUSES: [(ExitStatus, &str); 11] = [
     (ExitStatus::Success, "Done, or nothing to do."),
     (ExitStatus::Failure, "It failed, or the configuration has mistakes."),
     (ExitStatus::Usage, "Wrong usage."),
@@ -42,6 +44,7 @@ pub const STATUSES: [(ExitStatus, &str); 10] = [
         "Refused because memory would run out, contents would be lost, or only root may change it.",
     ),
     (ExitStatus::NotRunning, "zramd.service, or the bus, is not running."),
+    (ExitStatus::Unwritten, "Done, but the result could not be written."),
     (ExitStatus::NotPermitted, "Not permitted."),
 ];
 
@@ -57,8 +60,9 @@ impl ExitStatus {
             ExitStatus::Unsupported => 5,
             ExitStatus::Partly => 6,
             ExitStatus::Refused => 7,
-            // Both as in <sysexits.h>.
+            // As in <sysexits.h>.
             ExitStatus::NotRunning => 69,
+            ExitStatus::Unwritten => 74,
             ExitStatus::NotPermitted => 77,
         }
     }
@@ -80,6 +84,7 @@ mod tests {
             (ExitStatus::Partly, 6),
             (ExitStatus::Refused, 7),
             (ExitStatus::NotRunning, 69),
+            (ExitStatus::Unwritten, 74),
             (ExitStatus::NotPermitted, 77),
         ];
         for (status, code) in table {

@@ -1,5 +1,6 @@
 //! The journal: one message id per kind of event, explained in `units/zramd.catalog`.
 
+use host::out;
 use log::{LevelFilter, Log, Metadata, Record};
 use systemd_journal_logger::{JournalLog, connected_to_journal};
 
@@ -44,7 +45,7 @@ impl Log for StandardError {
     }
 
     fn log(&self, record: &Record<'_>) {
-        eprintln!("{}: {}", record.level().as_str().to_ascii_lowercase(), record.args());
+        out::note(&format!("{}: {}", record.level().as_str().to_ascii_lowercase(), record.args()));
     }
 
     fn flush(&self) {}

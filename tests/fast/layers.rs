@@ -178,6 +178,20 @@ fn devices_are_created_and_removed_in_one_place() {
     }
 }
 
+/// The lints are in the manifest of the workspace, and the method names in `.clippy.toml`.
+#[test]
+fn output_is_written_in_one_place() {
+    let place = daemon().join("host/out.rs");
+    let words = ["print_stdout", "print_stderr", "disallowed_methods"];
+    assert!(mentions(&code(&fs::read_to_string(&place).unwrap()), words[2]));
+    for file in source_files(&daemon()).into_iter().filter(|file| *file != place) {
+        let code = code(&fs::read_to_string(&file).unwrap());
+        for word in words {
+            assert!(!mentions(&code, word), "{} mentions {word}", file.display());
+        }
+    }
+}
+
 /// Path of a module or an item: `["plan", "check"]`. The crate itself is empty.
 type Module = Vec<String>;
 

@@ -1,7 +1,7 @@
 //! Tests that take minutes or need further programs: a fault or a kill at every call, adversarial trees, many clients, every
 //! command twice, generated bindings, Prometheus. CI runs them; `cargo test` alone does not. Most need root; tests that cannot
 //! run are skipped with the reason.
-#![allow(clippy::unwrap_used, clippy::format_collect, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::format_collect, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../support/mod.rs"]
 mod support;

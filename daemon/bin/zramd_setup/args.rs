@@ -47,7 +47,8 @@ Options:
   -V, --version        print the version
 
 Exit status: 0 done, 1 failed or wrong configuration, 2 wrong usage, 4 no such device,
-5 this kernel or machine lacks it, 6 partly done, 7 refused for safety, 77 not permitted.
+5 this kernel or machine lacks it, 6 partly done, 7 refused for safety,
+74 done, but the result could not be written, 77 not permitted.
 ";
 
 /// A command with its options.

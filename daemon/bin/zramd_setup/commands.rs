@@ -6,6 +6,7 @@ use engine::{Error, ErrorKind};
 use host::linux::LinuxHost;
 use host::linux::files;
 use host::linux::unit_files::disks;
+use host::out;
 use logic::config::problem::{Problem, Severity};
 use logic::config::{self, Loaded, render};
 use logic::exit::ExitStatus;
@@ -29,7 +30,7 @@ pub fn run(invocation: &Invocation) -> ExitStatus {
         Command::UpVm(target) => up_vm(invocation, target),
         Command::Down(target) => down(target),
         Command::Check(files) => Ok(check(invocation, files)),
-        Command::Generate { directory, by_systemd } => generate(invocation, directory, *by_systemd),
+        Command::Generate { directory, by_systemd } => Ok(generate(invocation, directory, *by_systemd)),
         Command::View => reply(Ok(serve::view(invocation))),
         Command::Propose(targets) => reply(serve::propose(invocation, targets)),
         Command::CarryOut(targets) => reply(serve::carry_out(invocation, targets)),
@@ -68,10 +69,10 @@ fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
         None => engine::plan(&host(invocation), &loaded, Activation::Direct)?,
     };
     if invocation.json {
-        show::json(&plan::report::report(&plan))?;
+        out::data(&show::json(&plan::report::report(&plan))?);
     } else {
         show::problems(&plan.problems);
-        show::line(plan::report::text(&plan).trim_end());
+        out::line(plan::report::text(&plan).trim_end());
     }
     Ok(plan_status(&plan, has_errors(&loaded)))
 }
@@ -157,14 +158,14 @@ fn up_vm(invocation: &Invocation, target: &Target) -> Result<ExitStatus, Error> 
     let applied = engine::up_vm(&mut host(invocation), &loaded, target)?;
     show::outcomes(&applied.outcomes);
     match applied.plan.item(target) {
-        None => show::line(&format!("{target}: not configured, nothing to do")),
+        None => out::line(&format!("{target}: not configured, nothing to do")),
         Some(item) if item.decision == Decision::Skipped => {
             // Not an error: other swap has a higher priority, and these settings would slow it down.
             show::note(&format!("{target}: not changed: {}", item.reason));
         }
         Some(_) => {
             let steps = applied.outcomes.iter().flat_map(|outcome| &outcome.done);
-            steps.for_each(|step| show::line(&format!("{target}: {step}")));
+            steps.for_each(|step| out::line(&format!("{target}: {step}")));
         }
     }
     Ok(outcome_status(&applied, false))
@@ -174,7 +175,7 @@ fn down(target: &Target) -> Result<ExitStatus, Error> {
     let mut host = LinuxHost::new("/");
     if !engine::down(&mut host, target)? {
         // Success, because a unit that is stopped after a crash must not fail.
-        show::line(&format!("{target}: not set up by zramd, nothing to do"));
+        out::line(&format!("{target}: not set up by zramd, nothing to do"));
     }
     Ok(ExitStatus::Success)
 }
@@ -184,12 +185,12 @@ fn revert() -> Result<ExitStatus, Error> {
     let results = engine::revert(&mut host)?;
     let forgotten = forget_requests(&results)?;
     if results.is_empty() && forgotten.is_empty() {
-        show::line("nothing is set up by zramd");
+        out::line("nothing is set up by zramd");
     }
     let mut failed = Vec::new();
     for (target, result) in &results {
         match result {
-            Ok(()) => show::line(&format!("{target}: removed")),
+            Ok(()) => out::line(&format!("{target}: removed")),
             Err(error) => {
                 show::error(error);
                 failed.push(error);
@@ -197,7 +198,7 @@ fn revert() -> Result<ExitStatus, Error> {
         }
     }
     for section in &forgotten {
-        show::line(&format!("{section}: overrides until the next boot removed"));
+        out::line(&format!("{section}: overrides until the next boot removed"));
     }
     Ok(match failed.first() {
         None => ExitStatus::Success,
@@ -225,7 +226,7 @@ fn forget_requests(results: &[(Target, Result<(), Error>)]) -> Result<Vec<String
 fn status() -> Result<ExitStatus, Error> {
     let rows = engine::status::rows(&LinuxHost::new("/"))?;
     if rows.is_empty() {
-        show::line("nothing is set up by zramd");
+        out::line("nothing is set up by zramd");
     } else {
         show::table(&rows, None);
     }
@@ -244,11 +245,11 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
     };
     show::problems(&plan.problems);
     let (line, status) = render::verdict(&plan, &loaded);
-    show::line(&line);
+    out::line(&line);
     status
 }
 
-fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Result<ExitStatus, Error> {
+fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> ExitStatus {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
     // With a file on the command line, units are always generated; otherwise only if zramd is enabled.
     if invocation.config.is_none() && !files::generates(root) {
@@ -257,11 +258,17 @@ fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Resu
                 "zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)",
             );
         }
-        return Ok(ExitStatus::Success);
+        return ExitStatus::Success;
     }
     let loaded = load(invocation);
     let plan = engine::plan_elsewhere(&host(invocation), &loaded);
     show::short_problems(&plan.problems, if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
-    files::write_units(directory, &unit_files(&plan)).map_err(Error::failed)?;
-    Ok(ExitStatus::Success)
+    // The units are the result.
+    match files::write_units(directory, &unit_files(&plan)) {
+        Ok(()) => ExitStatus::Success,
+        Err(why) => {
+            out::error(&why);
+            ExitStatus::Unwritten
+        }
+    }
 }

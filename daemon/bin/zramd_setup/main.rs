@@ -1,5 +1,4 @@
 //! `zramd-setup`: generator, set-up and teardown, in one small program without D-Bus or async runtime.
-#![allow(clippy::print_stdout)]
 
 mod args;
 mod commands;
@@ -9,23 +8,25 @@ mod show;
 use std::process::ExitCode;
 
 use args::Parsed;
+use host::out;
+use logic::exit::ExitStatus;
 
 fn main() -> ExitCode {
     host::linux::letters::begin();
     let status = match args::parse(std::env::args_os()) {
         Ok(Parsed::Help) => {
-            print!("{}", args::HELP);
-            logic::exit::ExitStatus::Success
+            out::text(args::HELP);
+            ExitStatus::Success
         }
         Ok(Parsed::Version) => {
-            println!("zramd-setup {}", env!("CARGO_PKG_VERSION"));
-            logic::exit::ExitStatus::Success
+            out::line(concat!("zramd-setup ", env!("CARGO_PKG_VERSION")));
+            ExitStatus::Success
         }
         Ok(Parsed::Run(invocation)) => commands::run(&invocation),
         Err(message) => {
-            eprintln!("zramd-setup: {message}\nTry `zramd-setup --help`.");
-            logic::exit::ExitStatus::Usage
+            out::note(&format!("zramd-setup: {message}\nTry `zramd-setup --help`."));
+            ExitStatus::Usage
         }
     };
-    ExitCode::from(status.code())
+    out::end(status)
 }

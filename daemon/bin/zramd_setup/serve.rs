@@ -8,6 +8,7 @@ use engine::reload::{self, Scope, Survey, obsolete_overrides};
 use engine::{Error, ErrorKind};
 use host::linux::files::Sources;
 use host::linux::{LinuxHost, cancel, files, unit_files};
+use host::out;
 use logic::change::Action;
 use logic::config::Loaded;
 use logic::config::lasting::{Changes, Rewrite, changed, must_be_described, must_have_effect};
@@ -25,7 +26,7 @@ use super::show;
 
 /// Prints the reply, and returns the exit status.
 pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error> {
-    show::json(&reply)?;
+    out::reply(&show::json(&reply)?);
     Ok(reply.map_or_else(|error| error.exit_status(), |_| ExitStatus::Success))
 }
 

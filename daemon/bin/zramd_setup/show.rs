@@ -1,46 +1,38 @@
 //! Output: results to standard output, problems to standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use engine::Error;
 use engine::apply::Outcome;
 use engine::status::Row;
+use host::out;
 use logic::config::problem::{Problem, Severity};
 use logic::config::render;
 use logic::human::human;
 use logic::plan::{Decision, Plan};
 use logic::table;
-use logic::text::worded;
 use serde::Serialize;
-
-/// Prints one line of the result.
-pub fn line(text: &str) {
-    // A closed pipe (`plan | head`) is not an error.
-    writeln!(std::io::stdout(), "{text}").ok();
-}
 
 /// Prints a note on standard error.
 pub fn note(text: &str) {
-    eprintln!("{}", worded(format!("zramd-setup: {text}")));
+    out::note(&format!("zramd-setup: {text}"));
 }
 
 /// Prints an error.
 pub fn error(error: &Error) {
-    eprintln!("{}", worded(format!("error: {error}")));
+    out::error(&error.to_string());
 }
 
-/// JSON on standard output.
-pub fn json<T: Serialize>(value: &T) -> Result<(), Error> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
-    line(&text);
-    Ok(())
+/// A document as JSON with a final line break.
+pub fn json<T: Serialize>(value: &T) -> Result<String, Error> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|error| Error::failed(format!("write JSON: {error}")))
 }
 
 /// Prints all problems with their source lines.
 pub fn problems(problems: &[Problem]) {
     if !problems.is_empty() {
-        eprintln!("{}", render::render(problems, std::io::stderr().is_terminal()).trim_end());
+        out::note(render::render(problems, out::notes_have_terminal()).trim_end());
     }
 }
 
@@ -69,7 +61,7 @@ pub fn short_problems(problems: &[Problem], log: Log) {
         // One write is one record (Documentation/ABI/testing/dev-kmsg).
         let logged = kernel.as_mut().is_some_and(|kernel| kernel.write_all(line.as_bytes()).is_ok());
         if !logged {
-            eprintln!("{}: {text}", if level == 3 { "error" } else { "warning" });
+            out::note(&format!("{}: {text}", if level == 3 { "error" } else { "warning" }));
         }
     }
 }
@@ -78,10 +70,10 @@ pub fn short_problems(problems: &[Problem], log: Log) {
 pub fn outcomes(outcomes: &[Outcome]) {
     for outcome in outcomes {
         for warning in &outcome.warnings {
-            eprintln!("warning: {warning}");
+            out::note(&format!("warning: {warning}"));
         }
         for error in &outcome.errors {
-            eprintln!("error: {error}");
+            self::error(error);
         }
     }
 }
@@ -115,10 +107,10 @@ pub fn table(rows: &[Row], plan: Option<&Plan>) {
         cells.push(row);
     }
     if cells.is_empty() {
-        return line("nothing is configured");
+        return out::line("nothing is configured");
     }
     let heading = ["NAME", "ALGORITHM", "SIZE", "STORED", "IN RAM", "USED FOR", "STATE"];
-    line(table::render(&heading, &[2, 3, 4], &cells).trim_end());
+    out::line(table::render(&heading, &[2, 3, 4], &cells).trim_end());
     for item in items {
         match (item.decision, item.algorithm()) {
             (Decision::Planned, Some(candidate)) => {
@@ -131,10 +123,10 @@ pub fn table(rows: &[Row], plan: Option<&Plan>) {
                     candidate.algorithm.as_ref().is_none_or(|first| Some(first.name.as_str()) == used);
                 let reason =
                     if expected { candidate.reason.as_str() } else { "the one before it did not work" };
-                line(&format!("{} uses {} ({reason})", item.target, used.unwrap_or("no algorithm")));
+                out::line(&format!("{} uses {} ({reason})", item.target, used.unwrap_or("no algorithm")));
             }
             (Decision::Planned, None) => {}
-            _ => line(&format!("{}: {}", item.target, item.reason)),
+            _ => out::line(&format!("{}: {}", item.target, item.reason)),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use engine::Error;
 use engine::device::drain::Units;
 use host::linux::{LinuxHost, pid_1};
+use host::out;
 use logic::device::drain::Outcome;
 use logic::exit::ExitStatus;
 use logic::unit::{setup_unit, swap_unit};
@@ -23,12 +24,12 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     let done = engine::device::drain::drain(&mut LinuxHost::new("/"), &mut Pid1, |number, outcome| {
         seen = true;
         match outcome {
-            Outcome::Off(_) => println!("zram{number}: {outcome}"),
+            Outcome::Off(_) => out::line(&format!("zram{number}: {outcome}")),
             Outcome::Stays(_) => frame::warn(&format!("zram{number}: {outcome}")),
         }
     });
     if done.is_ok() && !seen {
-        println!("no compressed swap of zramd is on");
+        out::line("no compressed swap of zramd is on");
     }
     Ok(end(done))
 }
@@ -37,7 +38,9 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
 pub fn refill(words: Vec<OsString>) -> Result<ExitStatus, String> {
     nothing_follows(words)?;
     let done = engine::device::drain::refill(&mut LinuxHost::new("/"), &mut Pid1);
-    Ok(end(done.map(|numbers| numbers.iter().for_each(|number| println!("zram{number}: on again")))))
+    Ok(end(
+        done.map(|numbers| numbers.iter().for_each(|number| out::line(&format!("zram{number}: on again"))))
+    ))
 }
 
 fn nothing_follows(words: Vec<OsString>) -> Result<(), String> {
@@ -51,7 +54,7 @@ fn end(done: Result<(), Error>) -> ExitStatus {
     match done {
         Ok(()) => ExitStatus::Success,
         Err(error) => {
-            eprintln!("zramd-worker: {error}");
+            out::note(&format!("zramd-worker: {error}"));
             error.exit_status()
         }
     }
@@ -77,7 +80,7 @@ impl Units<LinuxHost> for Pid1 {
             if pid_1::property(&swap_unit(*number), "LoadState")? == "loaded" {
                 known.push(*number);
             } else {
-                println!("zram{number}: not configured any more");
+                out::line(&format!("zram{number}: not configured any more"));
             }
         }
         let units: Vec<String> = known.iter().map(|number| swap_unit(*number)).collect();

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::interrupt;
+use host::out;
 use logic::exit::ExitStatus;
 use logic::text::worded;
 
@@ -27,11 +28,11 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
     }
     if REPLY.load(Ordering::Relaxed) {
         // Serializing strings does not fail.
-        println!("{}", serde_json::to_string(&ended).unwrap_or_default());
+        out::reply(&(serde_json::to_string(&ended).unwrap_or_default() + "\n"));
     } else {
         match &ended {
-            Ok(message) => println!("{message}"),
-            Err(error) => eprintln!("{}", worded(format!("zramd-worker: {error}"))),
+            Ok(message) => out::line(message),
+            Err(error) => out::note(&format!("zramd-worker: {error}")),
         }
     }
     ended.map_or_else(Error::exit_status, |_| ExitStatus::Success)
@@ -40,15 +41,15 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
 /// Prints a warning: to the journal with its priority, or to a terminal.
 pub fn warn(text: &str) {
     let journal = std::env::var_os("JOURNAL_STREAM").is_some();
-    eprintln!("{}{}", if journal { "<4>" } else { "warning: " }, worded(text));
+    out::note(&format!("{}{text}", if journal { "<4>" } else { "warning: " }));
 }
 
 /// Prints a note besides the result.
 pub fn note(text: &str) {
     if REPLY.load(Ordering::Relaxed) {
-        eprintln!("{}", worded(text));
+        out::note(text);
     } else {
-        println!("{}", worded(text));
+        out::line(&worded(text));
     }
 }
 

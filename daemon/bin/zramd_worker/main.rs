@@ -1,6 +1,5 @@
 //! `zramd-worker`: work that takes long or needs large libraries: benchmark, archives, passes over a device. A short-lived
 //! program, started by units, by the daemon, and by `zramdctl` without a daemon.
-#![allow(clippy::print_stdout)]
 
 mod benchmark;
 mod configured;
@@ -17,6 +16,7 @@ use std::process::ExitCode;
 use benchmark::compare::{RAMDISK, SWAP};
 use engine::{Error, ErrorKind};
 use host::linux::{letters, work};
+use host::out;
 use logic::exit::ExitStatus;
 
 /// A verb: its name, its help, and its function, which takes the other arguments.
@@ -63,8 +63,8 @@ fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> 
     let verb = words.next().ok_or("which verb?")?;
     let verb = verb.to_string_lossy();
     match verb.as_ref() {
-        "-h" | "--help" => print!("{}", help()),
-        "-V" | "--version" => println!("zramd-worker {}", env!("CARGO_PKG_VERSION")),
+        "-h" | "--help" => out::text(&help()),
+        "-V" | "--version" => out::line(concat!("zramd-worker ", env!("CARGO_PKG_VERSION"))),
         name => {
             let verb = VERBS.iter().find(|verb| verb.name == name);
             let verb = verb.ok_or_else(|| format!("there is no verb `{name}`"))?;
@@ -87,5 +87,5 @@ fn main() -> ExitCode {
         }
         frame::report(&Err(Error::new(ErrorKind::InvalidArgument, message)))
     });
-    ExitCode::from(status.code())
+    out::end(status)
 }

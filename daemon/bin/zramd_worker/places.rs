@@ -5,6 +5,7 @@ use std::path::Path;
 
 use engine::Error;
 use host::linux::places;
+use host::out;
 use logic::exit::ExitStatus;
 
 /// Output of `--help`.
@@ -19,7 +20,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
         Ok(()) => ExitStatus::Success,
         Err(error) => {
             let error = Error::from(error);
-            eprintln!("zramd-worker: {error}");
+            out::note(&format!("zramd-worker: {error}"));
             error.exit_status()
         }
     })

@@ -13,6 +13,7 @@ use engine::benchmark::{Options, SECONDS, keep};
 use engine::work::{Reporter, Stopped};
 use host::Host;
 use host::linux::LinuxHost;
+use host::out;
 use lexopt::prelude::{Long, ValueExt};
 use logic::benchmark::score::Profile;
 use logic::benchmark::verdict::Before;
@@ -124,7 +125,7 @@ fn benchmark(reporter: &mut Reporter, words: Words) -> Result<String, Stopped> {
             // At boot a valid verdict is not checked again.
             match keep::again(&host, stored, settings.benchmark.sample).filter(|_| !words.boot) {
                 None => return Ok(format!("the verdict {verdict} is valid; nothing to measure")),
-                Some(why) => eprintln!("the verdict {verdict} is valid, but measured again: {why}"),
+                Some(why) => out::note(&format!("the verdict {verdict} is valid, but measured again: {why}")),
             }
         }
     }

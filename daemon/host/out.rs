@@ -1,0 +1,125 @@
+//! Output of all programs: results to standard output, notices to standard error.
+//!
+//! `println!` and `eprintln!` panic if they cannot write, which ends a program (`panic = "abort"`) in the middle of a change.
+//! Here, a result that cannot be written is an error of the command, which [`end`] reports after the change is complete. A
+//! notice that cannot be written is dropped.
+
+use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
+use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::HostError;
+use logic::exit::ExitStatus;
+use logic::text::{printable, worded};
+
+/// State of standard output.
+enum Output {
+    /// Everything was written.
+    Open,
+    /// The reader of the pipe has closed it.
+    Closed,
+    /// A result could not be written.
+    Failed(HostError),
+}
+
+static OUTPUT: Mutex<Output> = Mutex::new(Output::Open);
+
+fn output() -> MutexGuard<'static, Output> {
+    OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Standard output. If it was closed at the start, it is `/dev/null`: before `main`, the standard library opens that for each
+/// closed descriptor from 0 to 2, so that no other file gets such a number.
+#[allow(clippy::disallowed_methods)]
+fn stdout() -> Stdout {
+    std::io::stdout()
+}
+
+/// Standard error, likewise.
+#[allow(clippy::disallowed_methods)]
+fn stderr() -> Stderr {
+    std::io::stderr()
+}
+
+/// Whether standard output is a terminal.
+pub fn has_terminal() -> bool {
+    stdout().is_terminal()
+}
+
+/// Whether standard error is a terminal.
+pub fn notes_have_terminal() -> bool {
+    stderr().is_terminal()
+}
+
+/// Writes and flushes, so that readers of a pipe see it immediately. After a failure nothing more is written.
+fn write(text: &str, is_reply: bool) {
+    let mut output = output();
+    if !matches!(*output, Output::Open) {
+        return;
+    }
+    let mut stdout = stdout().lock();
+    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        *output = match error.kind() {
+            ErrorKind::BrokenPipe if !is_reply => Output::Closed,
+            _ => Output::Failed(HostError::io("standard output", "write", &error)),
+        };
+    }
+}
+
+/// Prints a line of a result.
+pub fn line(text: &str) {
+    write(&(printable(text) + "\n"), false);
+}
+
+/// Prints a result that ends with a line break.
+pub fn text(text: &str) {
+    write(&printable(text), false);
+}
+
+/// Prints a result for other programs, unchanged: JSON, TOML, metrics.
+pub fn data(text: &str) {
+    write(text, false);
+}
+
+/// Prints the reply to the program that started this one ([`process::ask`](crate::linux::process::ask)). It is also an error
+/// if that program has gone.
+pub fn reply(text: &str) {
+    write(text, true);
+}
+
+/// Whether results can still be written: false if the reader has gone, or after an error.
+pub fn is_open() -> bool {
+    matches!(*output(), Output::Open)
+}
+
+/// Prints a notice.
+pub fn note(text: &str) {
+    forward((printable(&worded(text)) + "\n").as_bytes());
+}
+
+/// Prints an error.
+pub fn error(text: &str) {
+    note(&format!("error: {text}"));
+}
+
+/// Prints a question, which is answered in the same line.
+pub fn question(text: &str) {
+    forward(printable(&worded(text)).as_bytes());
+}
+
+/// Prints the output of another program as a notice, unchanged.
+pub fn forward(bytes: &[u8]) {
+    stderr().write_all(bytes).ok();
+}
+
+/// The end of a program: the exit status of its command, or another one if that is success and a result could not be written.
+pub fn end(status: ExitStatus) -> ExitCode {
+    let status = match &*output() {
+        Output::Failed(why) => {
+            error(&format!("the result cannot be written: {why}"));
+            if status == ExitStatus::Success { ExitStatus::Unwritten } else { status }
+        }
+        Output::Open | Output::Closed => status,
+    };
+    ExitCode::from(status.code())
+}
