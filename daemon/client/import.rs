@@ -128,10 +128,16 @@ pub(super) fn warn<'a>(warnings: impl Iterator<Item = &'a Warning>) {
 /// Runs a program as zram-generator does, but with a time limit, and returns its output.
 fn ran(program: Program, limit: Duration) -> (Program, Result<String, String>) {
     let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(&program.command).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .arg("-c")
+        .arg(&program.command)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let printed = match process::output(&mut command, "/bin/sh", limit, |_| {}) {
         Err(error) => Err(error.to_string()),
         Ok(output) => {
+            out::forward(&output.stderr);
             if !output.status.success() {
                 let place = format!("{}:{}", program.file.display(), program.line);
                 // As in zram-generator: the output is used despite the exit status.

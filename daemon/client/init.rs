@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::args::{Change, Cli, Init};
 use super::{act, connect, doctor, import, out};
@@ -180,11 +180,14 @@ fn agreed(file: &Path) -> Result<bool, Error> {
 
 /// Enables and starts the daemon, and waits until everything is set up.
 fn start(cli: &Cli) -> Result<ExitStatus, Error> {
-    match Command::new("systemctl").args(["enable", "--now", "zramd.service"]).status() {
-        Ok(status) if status.success() => {
-            Ok(connect::run(act::reload(!cli.no_ask_password, Change::default())))
-        }
-        Ok(status) => Err(Error::failed(format!("systemctl enable --now zramd.service: {status}"))),
-        Err(error) => Err(Error::failed(format!("cannot run systemctl: {error}"))),
+    // Its output is passed on: it would end early if it could not write.
+    let mut command = Command::new("systemctl");
+    command.args(["enable", "--now", "zramd.service"]).stdin(Stdio::inherit());
+    let output = command.output().map_err(|error| Error::failed(format!("cannot run systemctl: {error}")))?;
+    out::forward(&output.stdout);
+    out::forward(&output.stderr);
+    if !output.status.success() {
+        return Err(Error::failed(format!("systemctl enable --now zramd.service: {}", output.status)));
     }
+    Ok(connect::run(act::reload(!cli.no_ask_password, Change::default())))
 }

@@ -1,14 +1,16 @@
 //! Commands from the configuration, which are ended when they take too long.
 
 use std::ffi::OsStr;
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Signal, test_kill_process_group};
 
 use super::process;
-use crate::HostError;
+use crate::{HostError, out};
 
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
@@ -25,14 +27,21 @@ pub fn run(
     let Some((program, words)) = words.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(words).envs(variables.iter().copied()).stdin(Stdio::null());
-    // Our standard output carries our own reply, so the output of the program goes to standard error.
-    command.stdout(std::io::stderr());
+    let failed = |error: std::io::Error| HostError::io(program.as_str(), "run", &error);
+    let (mut said, writer) = Said::pipe().map_err(failed)?;
+    command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
     // A process group of its own, so that its children are ended with it.
-    let mut child =
-        command.process_group(0).spawn().map_err(|error| HostError::io(program.as_str(), "run", &error))?;
+    let mut child = command.process_group(0).spawn().map_err(failed)?;
+    // Closes our copies of the writing end.
+    drop(command);
+    let mut go_on = || {
+        said.forward();
+        go_on()
+    };
     let group = process::group(&child);
     let last = Instant::now() + limit;
     if let Some(status) = wait(program, &mut child, last, &mut go_on)? {
+        go_on();
         if status.success() {
             return Ok(());
         }
@@ -59,6 +68,27 @@ pub fn run(
         "it was ended early".to_owned()
     };
     Err(HostError::text(program.as_str(), "failed", message))
+}
+
+/// The output of a program, which is printed as notices. It would fail if it wrote to our standard error and that cannot be
+/// written; our standard output carries our own reply.
+struct Said(PipeReader);
+
+impl Said {
+    fn pipe() -> io::Result<(Said, PipeWriter)> {
+        let (reader, writer) = io::pipe()?;
+        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+        Ok((Said(reader), writer))
+    }
+
+    /// Prints what the pipe holds, 64 KiB at most.
+    fn forward(&mut self) {
+        let mut buffer = [0; 4096];
+        for _ in 0..16 {
+            let Ok(count @ 1..) = self.0.read(&mut buffer) else { return };
+            out::forward(&buffer[..count]);
+        }
+    }
 }
 
 /// Waits for the end of a process; `None` if it is still running at the deadline, or if `go_on` returned false.
@@ -93,6 +123,13 @@ mod tests {
         assert_eq!(error.to_string(), "/bin/sh: failed: exit status 3");
         assert!(run(&["/nowhere".to_owned()], &[], GRACE, || true).is_err());
         assert_eq!(run(&[], &[], GRACE, || true), Ok(()));
+    }
+
+    /// It prints more than the pipe holds.
+    #[test]
+    fn output_is_passed_on_until_the_end() {
+        assert_eq!(shell("head -c 200000 /dev/zero | tr '\\0' '\\n'", Duration::from_secs(60)), Ok(()));
+        assert!(shell("yes", Duration::from_millis(50)).is_err());
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<()
         .arg(node)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        .stderr(Stdio::piped())
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C");

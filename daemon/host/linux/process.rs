@@ -231,6 +231,15 @@ mod tests {
         output(&mut command, "sh", limit, |_| {})
     }
 
+    /// The standard library ignores SIGPIPE in our programs. Others expect the default.
+    #[test]
+    fn a_program_gets_the_default_of_sigpipe() {
+        let done = shell("grep SigIgn /proc/self/status", Duration::from_secs(60)).unwrap();
+        let text = String::from_utf8(done.stdout).unwrap();
+        let ignored = u64::from_str_radix(text.split_whitespace().last().unwrap(), 16).unwrap();
+        assert_eq!(ignored & 1 << (libc::SIGPIPE - 1), 0, "{text}");
+    }
+
     #[test]
     fn a_program_that_does_not_end_is_killed_with_its_children() {
         // The child keeps the pipe open.
