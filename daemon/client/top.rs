@@ -1,5 +1,8 @@
 //! `top`: live view. Needs neither daemon nor privileges.
 
+use std::fs::File;
+use std::io::IsTerminal;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -38,10 +41,17 @@ pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut watch = Watch { config, before: None, ticks };
     if iterations.is_none() && out::has_terminal() {
-        let mut terminal = ratatui::try_init()
-            .map_err(|error| Error::failed(format!("cannot use the terminal: {error}")))?;
-        let end = watch.live(&mut terminal).await;
-        ratatui::restore();
+        let end = match ratatui::try_init() {
+            // Not dropped: that would print an error with `eprintln!`, which panics if the terminal has gone.
+            Ok(terminal) => {
+                let mut terminal = ManuallyDrop::new(terminal);
+                let end = watch.live(&mut terminal).await;
+                terminal.show_cursor().ok();
+                end
+            }
+            Err(error) => Err(Error::failed(format!("cannot use the terminal: {error}"))),
+        };
+        ratatui::try_restore().ok();
         end?;
     } else {
         watch.print(iterations).await?;
@@ -95,6 +105,10 @@ impl Watch {
     async fn live(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::failed(format!("cannot use the terminal: {error}"));
         let mut ends = Ends::new().map_err(failed)?;
+        // `EventStream::new` opens the same, and panics if that fails because the terminal has gone.
+        if !std::io::stdin().is_terminal() {
+            File::options().read(true).write(true).open("/dev/tty").map_err(failed)?;
+        }
         let mut keys = EventStream::new();
         let mut reading: Option<Reading> = None;
         let mut screen = Screen::default();
