@@ -238,14 +238,6 @@ fn a_closed_pipe_is_no_failure() {
 }
 
 #[test]
-fn a_full_disk_is_a_failure() {
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = Command::new(PROGRAM).arg("man").stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(texts(&output).1.lines().count(), 1, "{output:?}");
-}
-
-#[test]
 fn colours_are_used_only_where_they_are_wanted() {
     let coloured = |words: &[&str]| ctl(words).stdout.contains(&0x1b);
     let file = example();

@@ -280,6 +280,23 @@ fn programs_are_run_on_request_and_what_they_print_is_put_in() {
     assert!(said.contains("exit status: 1") && said.contains("zram1"), "{said}");
 }
 
+/// A program that fails when its messages cannot be written.
+#[test]
+fn programs_print_their_values_although_messages_cannot_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "set!a = echo why >&2 && echo 4\n[zram0]\nzram-size = ram / a\n";
+    write(directory.path(), "zram-generator.conf", text);
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", OVER_ETC, "sh"])
+        .arg(directory.path())
+        .args([env!("CARGO_BIN_EXE_zramdctl"), "import", "zram-generator", "--run-programs"])
+        .stderr(fs::File::options().write(true).open("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    let (toml, _) = texts(&output);
+    assert!(toml.contains("zram-size = \"ram / 4\""), "{toml}");
+}
+
 #[test]
 fn a_named_file_is_read_alone() {
     let root = tempfile::tempdir().unwrap();

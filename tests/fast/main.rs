@@ -1,5 +1,11 @@
 //! Tests that need neither root nor a network, and change nothing outside of temporary directories.
-#![allow(clippy::unwrap_used, clippy::format_collect, clippy::format_push_string, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -37,6 +43,7 @@ mod maintenance_memory;
 mod monitoring;
 mod nix;
 mod odd_bytes;
+mod output;
 mod packaging;
 mod plan;
 mod reload;

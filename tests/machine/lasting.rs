@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use host::linux::unit_files::is_booted;
 
+use crate::support::outputs::{BROKEN, Broken, UNWRITTEN};
 use crate::support::private_bus::{Bus, Guarded, PATIENCE, ends_within};
 use crate::support::session::{attribute, machine, swaps};
 use crate::support::{
@@ -62,7 +63,10 @@ impl Machine {
 
     /// A command in the mount namespace of the daemon.
     fn inside(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new("nsenter");
+        self.entering(Command::new("nsenter"), program)
+    }
+
+    fn entering(&self, mut command: Command, program: impl AsRef<Path>) -> Command {
         let namespace = format!("--mount=/proc/{}/ns/mnt", self.daemon.as_ref().unwrap().0.id());
         command.arg(namespace).arg(program.as_ref()).stdin(Stdio::null());
         command.env("DBUS_SYSTEM_BUS_ADDRESS", self.bus.address());
@@ -437,6 +441,36 @@ fn an_edited_copy_is_checked_before_it_is_used() {
     assert!(edit(": >\"$2\"").status.success());
     assert_eq!((machine.drop_in().as_str(), swap("zram0")), ("", Some((16, 100))));
     assert_eq!(machine.names(), ["zramd.toml", "zramd.toml.d"]);
+}
+
+#[test]
+fn a_change_is_made_although_output_cannot_be_written() {
+    let Some(machine) = Machine::begin("[zram0]\nzram-size = \"16MiB\"\n") else { return };
+    let editor = machine.editor("printf '[zram0]\\nswap-priority = 9\\n' >\"$1\"");
+    let tell = |command: &dyn Fn() -> Command| {
+        [&["edit"][..], &["set", "zram0", "swap-priority=7"], &["unset", "zram0", "swap-priority"]].map(
+            |words| {
+                let mut command = machine.entering(command(), env!("CARGO_BIN_EXE_zramdctl"));
+                let status = command.args(words).env("VISUAL", &editor).status().unwrap();
+                (words, status.code(), machine.drop_in(), swaps())
+            },
+        )
+    };
+    let usual = tell(&|| {
+        let mut command = Command::new("nsenter");
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    });
+    assert!(usual.iter().all(|(_, status, ..)| *status == Some(0)), "{usual:?}");
+    let priorities = usual.clone().map(|(.., swaps)| swaps[0].2);
+    assert_eq!(priorities, [9, 7, 100]);
+    for broken in BROKEN {
+        for (found, usual) in tell(&|| broken.command("nsenter")).into_iter().zip(&usual) {
+            assert_eq!((&found.0, &found.2, &found.3), (&usual.0, &usual.2, &usual.3), "{broken:?}");
+            let is_lost = broken == Broken::Full && found.1 == Some(UNWRITTEN);
+            assert!(is_lost || found.1 == usual.1, "{found:?}, {broken:?}");
+        }
+    }
 }
 
 #[test]

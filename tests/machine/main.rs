@@ -2,7 +2,7 @@
 //! reason.
 //!
 //! A test that changes the machine, or is disturbed by changes, first takes `support::real_kernel_lock`.
-#![allow(clippy::unwrap_used, clippy::format_collect, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::format_collect, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -26,6 +26,7 @@ mod interop_sdbus;
 mod lasting;
 mod odd_bytes;
 mod one_plan;
+mod output;
 mod real_disk;
 mod real_disk_limits;
 mod real_kernel;

@@ -13,6 +13,7 @@ pub mod kept;
 pub mod killer;
 pub mod mounted;
 pub mod operations;
+pub mod outputs;
 pub mod polkit;
 pub mod private_bus;
 pub mod raw;
