@@ -234,7 +234,7 @@ pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
     })
 }
 
-/// Works under the lock, or without it if it cannot be created: nobody can set up anything then, but what is there has to be
+/// Works under the lock, or without it if it cannot be created: nothing can be set up then, but what is there has to be
 /// removable.
 fn removing<H: Host, T>(host: &mut H, work: impl FnOnce(&mut H) -> Result<T, Error>) -> Result<T, Error> {
     refuse_unprivileged(host)?;
