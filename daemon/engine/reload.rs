@@ -15,6 +15,7 @@ use logic::facts::Facts;
 use logic::overlay::{Overlay, Override, Standing, section_of_path};
 use logic::plan as planner;
 use logic::plan::{Activation, Decision, Item, Plan};
+use logic::proc;
 use logic::ramdisk::UnitDisk;
 use logic::raw_path::RawPath;
 use logic::record::Target;
@@ -70,7 +71,9 @@ pub fn survey<H: Host>(
 
 fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {
     let shown = |path: &RawPath| facts.unit_disks.iter().any(|disk| *path == disk.mount_point);
-    for mount in facts.mounts.iter().filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {
+    // What is mounted over a disk may not answer.
+    let top = facts.mounts.iter().filter(|mount| proc::is_top(&facts.mounts, mount));
+    for mount in top.filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {
         if let Ok(space) = host.space(mount.mount_point.as_bytes()) {
             facts.disk_used.insert(mount.mount_point.clone(), space.used_bytes);
         }

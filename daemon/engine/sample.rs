@@ -214,7 +214,7 @@ fn device<H: Host>(
         used_bytes: swap.used_kib * 1024,
     });
     let mounts = if facts.initialised && swap.is_none() { around.mounts()? } else { &[] };
-    let mount = proc::mount_of(mounts, number, facts.device).map(|mount| mount_view(host, mount));
+    let mount = proc::mount_of(mounts, number, facts.device).map(|mount| mount_view(host, mounts, mount));
     let backing = text(Attribute::BackingDev)?;
     let backing = backing.trim();
     let name = format!("zram{number}");
@@ -317,8 +317,10 @@ fn stats<H: Host>(around: &Around<'_, H>, view: &DeviceView, mm_stat: &str) -> R
     })
 }
 
-fn mount_view<H: Host>(host: &H, mount: &MountLine) -> MountView {
-    let space = host.space(mount.mount_point.as_bytes()).unwrap_or_default();
+fn mount_view<H: Host>(host: &H, mounts: &[MountLine], mount: &MountLine) -> MountView {
+    // What is mounted over it may not answer.
+    let space = proc::is_top(mounts, mount).then(|| host.space(mount.mount_point.as_bytes()).ok()).flatten();
+    let space = space.unwrap_or_default();
     MountView {
         mount_point: mount.mount_point.to_string(),
         fs_type: mount.fs_type.clone(),

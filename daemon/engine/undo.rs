@@ -287,8 +287,11 @@ pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
 fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     let mut record = record.clone();
     let record = &mut record;
-    for undo in &record.undo {
+    for (index, undo) in record.undo.iter().enumerate() {
+        // What PID 1 has activated is not active any more, and then nothing precedes the reset, which fails by itself.
+        let precedes = |later: &Undo| matches!(later, Undo::SwapOff { .. } | Undo::Unmount { .. });
         if let Undo::Reset { number } = undo
+            && record.undo[index..].iter().any(precedes)
             && is_same_device(host, *number, record)?
         {
             until_released(host, *number)?;

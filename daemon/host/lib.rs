@@ -186,9 +186,9 @@ pub trait Host {
     fn mount_id(&self, path: &str) -> Result<Option<MountId>, HostError>;
     /// Inode of the mount namespace of this process.
     fn mount_namespace(&self) -> u64;
-    /// Processes other than this one that have the device open.
+    /// Processes other than this one that have the device open; those that were found within a second.
     fn holders(&self, number: u32) -> Vec<Holder>;
-    /// Processes other than this one that use the file system mounted at `path`.
+    /// Processes other than this one that use the file system mounted at `path`; those that were found within a second.
     fn mount_users(&self, path: &str) -> Vec<Holder>;
     /// What is at `path`, which should be a block device; `None` if the path does not exist.
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError>;

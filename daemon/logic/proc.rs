@@ -172,6 +172,19 @@ impl MountLine {
         let tells_source = self.device.0 == 0 && !self.fs_type.starts_with("fuse");
         self.device == device || (tells_source && self.source == format!("/dev/zram{number}"))
     }
+
+    /// Whether this absolute path is the mount point or below it.
+    pub fn covers(&self, path: &[u8]) -> bool {
+        let point = self.mount_point.as_bytes();
+        let point = point.strip_suffix(b"/").unwrap_or(point);
+        path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+}
+
+/// Whether this mount is the topmost one at its mount point, which is the one that a path leads to.
+pub fn is_top(mounts: &[MountLine], mount: &MountLine) -> bool {
+    let top = mounts.iter().rev().find(|other| other.mount_point == mount.mount_point);
+    top.is_none_or(|top| top.device == mount.device)
 }
 
 /// The mount of zram device `number` with device number `device`.
@@ -186,6 +199,34 @@ pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option
     let top = |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path);
     let place = top(&place(name)).map(|mount| mount.device);
     top(path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
+}
+
+/// The mounts of a mount namespace with their ids.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mounts(Vec<(u64, MountLine)>);
+
+impl Mounts {
+    /// Parses `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
+    pub fn parse(text: &[u8]) -> Mounts {
+        Mounts(lines(text).filter_map(parse_mount).collect())
+    }
+
+    /// The ids of the mounts of the file system with this device number.
+    pub fn ids(&self, device: (u32, u32)) -> impl Iterator<Item = u64> {
+        self.0.iter().filter(move |(_, mount)| mount.device == device).map(|(id, _)| *id)
+    }
+
+    /// The device number of the mount with this id.
+    pub fn device(&self, id: u64) -> Option<(u32, u32)> {
+        self.0.iter().find(|(mount, _)| *mount == id).map(|(_, mount)| mount.device)
+    }
+
+    /// The mount that an absolute path without symbolic links is on.
+    pub fn of_path(&self, path: &[u8]) -> Option<&MountLine> {
+        let mounts = self.0.iter().map(|(_, mount)| mount).filter(|mount| mount.covers(path));
+        // Of two mounts on the same directory, the last one is visible.
+        mounts.max_by_key(|mount| mount.mount_point.as_bytes().len())
+    }
 }
 
 /// Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)).

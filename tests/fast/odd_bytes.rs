@@ -192,12 +192,22 @@ fn a_failed_lookup_disables_only_its_section() {
 fn programs_with_odd_names_are_named() {
     let root = tempfile::tempdir().unwrap();
     let process = root.path().join("proc/7");
-    fs::create_dir_all(process.join("fd")).unwrap();
-    fs::create_dir(root.path().join("dev")).unwrap();
-    fs::write(process.join("comm"), b"m\xfcller\n").unwrap();
-    for link in [process.join("fd/3"), root.path().join("dev/zram0")] {
-        std::os::unix::fs::symlink("/dev/null", link).unwrap();
+    for directory in [process.join("fd"), process.join("fdinfo"), root.path().join("proc/self")] {
+        fs::create_dir_all(directory).unwrap();
     }
-    let holders = LinuxHost::new(root.path()).holders(0);
-    assert_eq!(holders, [Holder { pid: 7, name: "m\\xfcller".to_owned() }]);
+    fs::write(process.join("comm"), b"m\xfcller\n").unwrap();
+    let mounts = "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n25 21 0:5 / /dev rw - devtmpfs udev rw\n";
+    for mountinfo in [process.join("mountinfo"), root.path().join("proc/self/mountinfo")] {
+        fs::write(mountinfo, mounts).unwrap();
+    }
+    std::os::unix::fs::symlink("/dev/zram0", process.join("fd/3")).unwrap();
+    let holders = |flags: &str, mount: u64| {
+        let text = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount}\nino:\t9\n");
+        fs::write(process.join("fdinfo/3"), text).unwrap();
+        LinuxHost::new(root.path()).holders(0)
+    };
+    assert_eq!(holders("0100000", 25), [Holder { pid: 7, name: "m\\xfcller".to_owned() }]);
+    // Opened with O_PATH, which every user may; a file of a user with that name.
+    assert_eq!(holders("012000000", 25), []);
+    assert_eq!(holders("0100000", 21), []);
 }

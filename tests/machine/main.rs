@@ -32,3 +32,4 @@ mod real_disk_limits;
 mod real_kernel;
 mod real_vm;
 mod taken_over;
+mod waiting;

@@ -2,6 +2,7 @@
 // Each test program uses only a part of it.
 #![allow(dead_code)]
 
+pub mod dead_fuse;
 pub mod described;
 pub mod disk;
 pub mod example;

@@ -1,15 +1,17 @@
 //! Lock files that only their owner can open: flock(2) takes any open file, and every user can open a public directory.
 
+use std::ffi::OsString;
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::process;
+use super::{files, holders};
 use crate::{Cause, Holder, HostError};
+use logic::proc::Mounts;
 
 /// Interval between two attempts.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -110,16 +112,24 @@ fn is_current(directory: impl AsFd, name: &str, file: &OwnedFd) -> bool {
 /// The process that holds the lock of a file.
 ///
 /// On some file systems (btrfs) the device in `/proc/locks` is not that of stat(2). So candidates are selected by inode, and
-/// confirmed by their open files.
+/// confirmed by the mount of the file that they have locked.
 fn holder(file: impl AsFd) -> Option<Holder> {
-    let stat = rustix::fs::fstat(file).ok()?;
+    let inode = rustix::fs::fstat(&file).ok()?.st_ino;
+    let mounts = Mounts::parse(&files::read_mountinfo(Path::new("/")).ok()?);
+    let number = OsString::from(file.as_fd().as_raw_fd().to_string());
+    let ours = holders::open_files(Path::new("/proc/self")).find(|(name, _)| *name == number)?;
+    let mount = |text: &str| holders::field(text, "mnt_id")?.parse::<u64>().ok();
+    let same: Vec<u64> = mounts.ids(mounts.device(mount(&ours.1)?)?).collect();
+    let has_lock = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("lock:"));
+        lines.into_iter().any(|line| flock_owner(line.as_bytes(), inode).is_some())
+    };
     let locks = fs::read("/proc/locks").ok()?;
-    let pids = locks.split(|byte| *byte == b'\n').filter_map(|line| flock_owner(line, stat.st_ino));
+    let pids = locks.split(|byte| *byte == b'\n').filter_map(|line| flock_owner(line, inode));
     pids.map(|pid| (pid, Path::new("/proc").join(pid.to_string()))).find_map(|(pid, process)| {
-        use std::os::unix::fs::MetadataExt;
-        let mut open = process::descriptors(&process);
-        open.any(|file| (file.dev(), file.ino()) == (stat.st_dev, stat.st_ino))
-            .then(|| Holder { pid, name: process::comm(&process) })
+        holders::open_files(&process)
+            .any(|(_, text)| has_lock(&text) && mount(&text).is_some_and(|mount| same.contains(&mount)))
+            .then(|| Holder { pid, name: holders::comm(&process) })
     })
 }
 

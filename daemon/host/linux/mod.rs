@@ -12,6 +12,7 @@ pub mod direct;
 pub mod durable;
 pub mod files;
 pub mod heap;
+mod holders;
 pub mod hook;
 pub mod interrupt;
 pub mod lasting;
@@ -43,9 +44,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
 use super::{
     BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
@@ -229,11 +231,11 @@ impl Host for LinuxHost {
     }
 
     fn holders(&self, number: u32) -> Vec<Holder> {
-        process::holders(&self.root, &self.node(number))
+        holders::of_node(&self.root, &self.node(number))
     }
 
     fn mount_users(&self, path: &str) -> Vec<Holder> {
-        process::mount_users(&self.root, &self.path(path))
+        holders::of_mount(&self.root, &self.path(path))
     }
 
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError> {
@@ -253,12 +255,15 @@ impl Host for LinuxHost {
     }
 
     fn path_kind(&self, path: &str) -> PathKind {
-        match fs::metadata(self.path(path)) {
-            Ok(metadata) if metadata.is_dir() => PathKind::Directory,
-            Ok(metadata) if metadata.file_type().is_char_device() => PathKind::Empty,
-            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => PathKind::Empty,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => PathKind::Missing,
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && !self.is_privileged() => {
+        // Without asking a server, which may not answer, and without mounting anything.
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        let found = rustix::fs::statx(CWD, self.path(path), flags, StatxFlags::TYPE | StatxFlags::SIZE);
+        let kind = found.map(|found| (FileType::from_raw_mode(found.stx_mode.into()), found.stx_size));
+        match kind {
+            Ok((FileType::Directory, _)) => PathKind::Directory,
+            Ok((FileType::CharacterDevice, _) | (FileType::RegularFile, 0)) => PathKind::Empty,
+            Err(rustix::io::Errno::NOENT) => PathKind::Missing,
+            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) if !self.is_privileged() => {
                 PathKind::Hidden
             }
             Ok(_) | Err(_) => PathKind::Other,

@@ -1,7 +1,6 @@
-//! Our privileges, containers, holders of a device, running programs, loading a module.
+//! Our privileges, containers, running programs, loading a module.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -12,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::de::DeserializeOwned;
 
 use super::files::read_small;
-use crate::{Holder, HostError, lossy};
+use crate::{HostError, lossy};
 use logic::error::Error;
 
 /// Bit of `CAP_SYS_ADMIN` in include/uapi/linux/capability.h.
@@ -67,55 +66,6 @@ pub fn systemd_container(root: &Path) -> Option<String> {
 
 fn is_read_only(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|found| found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
-}
-
-/// Processes other than this one that have the node open.
-pub fn holders(root: &Path, node: &Path) -> Vec<Holder> {
-    let Ok(node) = fs::metadata(node) else { return Vec::new() };
-    let is_node = |file: &fs::Metadata| {
-        file.rdev() == node.rdev() && file.mode() & libc::S_IFMT == node.mode() & libc::S_IFMT
-    };
-    processes_where(root, |process| descriptors(process).any(|file| is_node(&file)))
-}
-
-/// Processes other than this one that have a file open, a working directory or a root on the file system at `path`.
-pub fn mount_users(root: &Path, path: &Path) -> Vec<Holder> {
-    let Ok(directory) = fs::metadata(path) else { return Vec::new() };
-    processes_where(root, |process| {
-        let places =
-            ["cwd", "root", "exe"].into_iter().filter_map(|name| fs::metadata(process.join(name)).ok());
-        places.chain(descriptors(process)).any(|file| file.dev() == directory.dev())
-    })
-}
-
-/// The open files of a process. Processes may end meanwhile, and some may not be inspected.
-pub(super) fn descriptors(process: &Path) -> impl Iterator<Item = fs::Metadata> {
-    fs::read_dir(process.join("fd"))
-        .into_iter()
-        .flatten()
-        .filter_map(|descriptor| fs::metadata(descriptor.ok()?.path()).ok())
-}
-
-/// The name of a process, which the process can choose; empty if it has ended.
-pub(super) fn comm(process: &Path) -> String {
-    let name = fs::read(process.join("comm")).unwrap_or_default();
-    name.trim_ascii_end().escape_ascii().to_string()
-}
-
-fn processes_where(root: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<Holder> {
-    let Ok(processes) = fs::read_dir(root.join("proc")) else { return Vec::new() };
-    let mut holders: Vec<Holder> = processes
-        .filter_map(|process| {
-            let process = process.ok()?;
-            let pid: u32 = process.file_name().to_str()?.parse().ok()?;
-            if pid == std::process::id() || !wanted(&process.path()) {
-                return None;
-            }
-            Some(Holder { pid, name: comm(&process.path()) })
-        })
-        .collect();
-    holders.sort_by_key(|holder| holder.pid);
-    holders
 }
 
 /// The process group of a child that was started with `process_group(0)`.
