@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use super::job::Meter;
 use engine::{Error, ErrorKind, scratch};
 use host::Host;
-use host::linux::{LinuxHost, interrupt, process, work};
+use host::linux::process::{self, Pidfd};
+use host::linux::{LinuxHost, interrupt, work};
 use logic::duration::micros;
 use logic::work::Work;
 
@@ -57,14 +58,14 @@ pub fn run<D: DeserializeOwned + Default>(
         .spawn()
         .map_err(failed)?;
     let mut meter = Meter::new(doing);
-    let mut told = false;
+    let mut running = Pidfd::of(&child);
     let status = loop {
         if let Some(status) = child.try_wait().map_err(failed)? {
             break status;
         }
-        if interrupt::is_asked() && !told {
-            told = true;
-            interrupt::ask(child.id());
+        // Once.
+        if let Some(worker) = running.take_if(|_| interrupt::is_asked()) {
+            worker.terminate();
         }
         if let Some(work) = read::<serde::de::IgnoredAny>(name, asked) {
             meter.share(work.progress);

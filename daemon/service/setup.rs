@@ -1,16 +1,16 @@
 //! Running `zramd-setup`, which has the planner, the TOML parser, and rights over mounts.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 
 use super::bus::error::Result;
 use super::lane;
-use host::linux::process;
+use super::lock::lock;
+use host::linux::process::{self, Pidfd};
 
 /// Time limit for reading, writing and planning; `zramd-setup` may wait 50 s for its lock.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -26,7 +26,7 @@ pub struct Cancel {
 #[derive(Debug, Default)]
 struct Inner {
     asked: AtomicBool,
-    child: AtomicI32,
+    child: Mutex<Option<Pidfd>>,
 }
 
 impl Cancel {
@@ -41,22 +41,17 @@ impl Cancel {
         self.inner.asked.load(Ordering::SeqCst)
     }
 
-    pub(super) fn watch(&self, child: u32) {
-        self.inner.child.store(i32::try_from(child).unwrap_or(0), Ordering::SeqCst);
+    /// Sets the running program; `None` when it has ended.
+    pub(super) fn watch(&self, child: Option<Pidfd>) {
+        *lock(&self.inner.child) = child;
         if self.is_cancelled() {
             self.signal();
         }
     }
 
-    pub(super) fn forget(&self) {
-        self.inner.child.store(0, Ordering::SeqCst);
-    }
-
     fn signal(&self) {
-        let child = self.inner.child.load(Ordering::SeqCst);
-        if let Some(pid) = Pid::from_raw(child).filter(|_| child > 0) {
-            // It may just have ended, which is not an error.
-            kill_process(pid, Signal::TERM).ok();
+        if let Some(child) = &*lock(&self.inner.child) {
+            child.terminate();
         }
     }
 }

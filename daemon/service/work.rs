@@ -16,7 +16,8 @@ use super::handle::Handle;
 use super::systemd::{DONE, Systemd, Verb};
 use super::watch::watched;
 use host::Host;
-use host::linux::{LinuxHost, process, work};
+use host::linux::process::{self, Pidfd};
+use host::linux::{LinuxHost, work};
 use logic::duration::micros;
 use logic::work::{Outcome, Work, ending};
 
@@ -106,7 +107,7 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
     // Its messages are in the file; its standard error is ours.
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
-    handle.cancel.watch(child.id());
+    handle.cancel.watch(Pidfd::of(&child));
     let ended = async {
         if let Ok(ended) = tokio::time::timeout(process::WORKER_LIMIT, end_of(&child)).await {
             return ended;
@@ -116,7 +117,7 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
         end_of(&child).await
     };
     let ended = handle.watch(ended, async || progress(&order.name)).await;
-    handle.cancel.forget();
+    handle.cancel.watch(None);
     if let Err(error) = ended {
         process::end_group(process::group(&child), Signal::KILL);
         return Err(failed(error));

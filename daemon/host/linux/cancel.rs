@@ -4,10 +4,13 @@
 //! each page and then gives up (mm/swapfile.c, `try_to_unuse`): the swap stays active with the pages that were not moved
 //! yet, and `zramd-setup` undoes the steps before it.
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// Process id of the child that is being waited for; 0 for none. Static, because a signal handler can reach nothing else.
-static CHILD: AtomicI32 = AtomicI32::new(0);
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// A pidfd of the child that is being waited for; -1 for none. Static, because a signal handler can reach nothing else.
+static CHILD: AtomicI32 = AtomicI32::new(-1);
 
 /// Whether SIGTERM was received. A child that is started afterwards is ended as well.
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -16,7 +19,7 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 #[allow(unsafe_code)]
 pub fn hand_termination_on() {
     let handler = hand_on as extern "C" fn(libc::c_int);
-    // SAFETY: the handler loads an atomic number and calls kill(2), both of which signal-safety(7) allows.
+    // SAFETY: the handler loads an atomic number and makes a system call.
     unsafe {
         libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
     }
@@ -36,26 +39,34 @@ pub(super) fn is_asked() -> bool {
 #[allow(unsafe_code)]
 fn end_child() {
     let child = CHILD.load(Ordering::SeqCst);
-    if child > 0 {
-        // SAFETY: kill(2) touches no memory of ours; the child has not been waited for, so its number is still its own.
+    if child >= 0 {
+        // SAFETY: pidfd_send_signal(2) takes numbers and a null pointer here. A descriptor that was closed just now is an error.
         unsafe {
-            libc::kill(child, libc::SIGTERM);
+            libc::syscall(libc::SYS_pidfd_send_signal, child, libc::SIGTERM, std::ptr::null::<u8>(), 0);
         }
     }
 }
 
+/// A child that SIGTERM ends, until this is dropped.
+pub(super) struct Watched(Option<OwnedFd>);
+
 /// Registers a child before waiting for it.
-pub(super) fn watch(child: i32) {
-    CHILD.store(child, Ordering::SeqCst);
+pub(super) fn watch(child: i32) -> Watched {
+    let pidfd = Pid::from_raw(child).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    CHILD.store(pidfd.as_ref().map_or(-1, AsRawFd::as_raw_fd), Ordering::SeqCst);
     if is_asked() {
         // SIGTERM was received before the child was registered.
         end_child();
     }
+    Watched(pidfd)
 }
 
-/// Unregisters the child: once it is waited for, its process id may be reused.
-pub(super) fn forget() {
-    CHILD.store(0, Ordering::SeqCst);
+impl Drop for Watched {
+    fn drop(&mut self) {
+        CHILD.store(-1, Ordering::SeqCst);
+        // Closed after that.
+        self.0.take();
+    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,9 @@ pub fn run(
         go_on();
         std::thread::sleep(LOOK);
     }
-    process::end_group(group, Signal::KILL);
+    if is_left() {
+        process::end_group(group, Signal::KILL);
+    }
     child.wait().map_err(|error| HostError::io(program.as_str(), "wait for", &error))?;
     let message = if is_late {
         format!("it took longer than {} s, and was ended", limit.as_secs())

@@ -25,13 +25,6 @@ pub fn is_asked() -> bool {
     ASKED.load(Ordering::SeqCst)
 }
 
-/// Sends SIGTERM to a child that has not been waited for.
-pub fn ask(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
-    }
-}
-
 extern "C" fn note(_signal: libc::c_int) {
     ASKED.store(true, Ordering::SeqCst);
 }

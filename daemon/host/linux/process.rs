@@ -1,13 +1,17 @@
 //! Our privileges, containers, running programs, loading a module.
 
 use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
+};
 use serde::de::DeserializeOwned;
 
 use super::files::read_small;
@@ -73,28 +77,47 @@ pub fn group(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Signals a process group. One that has just ended is not an error.
+/// Signals a process group whose first process has not been waited for, so that its id is its own. One that has just ended is not an
+/// error.
 pub fn end_group(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
         kill_process_group(group, signal).ok();
     }
 }
 
+/// A process that can be signalled. Its id would be that of another process once it has ended.
+#[derive(Debug)]
+pub struct Pidfd(OwnedFd);
+
+impl Pidfd {
+    /// Opens a child that has not been waited for; `None` on kernels before 5.3.
+    pub fn of(child: &Child) -> Option<Pidfd> {
+        pidfd_open(group(child)?, PidfdFlags::empty()).ok().map(Pidfd)
+    }
+
+    /// Sends SIGTERM. It may just have ended, which is not an error.
+    pub fn terminate(&self) {
+        pidfd_send_signal(&self.0, Signal::TERM).ok();
+    }
+}
+
 /// Runs a program to its end and returns its output. A program that takes longer than `limit` is killed with its children;
-/// `name` is its name for messages, and `watch` is called with its process id, and with 0 when it has ended.
+/// `name` is its name for messages, and `watch` is called with the process, and with `None` when it has ended.
 pub fn output(
     command: &mut Command,
     name: &str,
     limit: Duration,
-    watch: impl Fn(u32),
+    watch: impl Fn(Option<Pidfd>),
 ) -> Result<Output, HostError> {
     let failed = |error: std::io::Error| HostError::io(name, "run", &error);
     // A process group of its own, so that its children are killed with it.
-    let child = command.process_group(0).spawn().map_err(failed)?;
+    let mut child = command.process_group(0).spawn().map_err(failed)?;
     let group = group(&child);
-    watch(child.id());
+    watch(Pidfd::of(&child));
     let (ended, end) = mpsc::channel::<()>();
-    let expired = std::thread::scope(|scope| {
+    drop(child.stdin.take());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (read, expired) = std::thread::scope(|scope| {
         let watchdog = scope.spawn(move || {
             let expired = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if expired {
@@ -102,18 +125,32 @@ pub fn output(
             }
             expired
         });
-        let output = child.wait_with_output();
-        drop(ended);
-        watch(0);
-        output.map(|output| (output, watchdog.join().unwrap_or_default()))
-    });
-    match expired.map_err(failed)? {
-        (output, false) => Ok(output),
-        (_, true) => {
-            let message = format!("it took longer than {} s, and was killed", limit.as_secs());
-            Err(HostError::text(name, "run", message))
+        let errors = scope.spawn(|| read_all(stderr));
+        let read = read_all(stdout).and_then(|stdout| Ok((stdout, errors.join().unwrap_or(Ok(Vec::new()))?)));
+        // Until it is waited for, its id, and that of its group, belong to no other.
+        if let Some(pid) = group {
+            let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), how)).ok();
         }
+        drop(ended);
+        (read, watchdog.join().unwrap_or_default())
+    });
+    let status = child.wait().map_err(failed)?;
+    watch(None);
+    if expired {
+        let message = format!("it took longer than {} s, and was killed", limit.as_secs());
+        return Err(HostError::text(name, "run", message));
     }
+    let (stdout, stderr) = read.map_err(failed)?;
+    Ok(Output { status, stdout, stderr })
+}
+
+fn read_all(pipe: Option<impl Read>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        pipe.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Absolute path of a system program, if it is installed.
@@ -150,7 +187,7 @@ pub fn ours(name: &str) -> Command {
 pub fn ask<T: DeserializeOwned>(
     command: &mut Command,
     limit: Duration,
-    watch: impl Fn(u32),
+    watch: impl Fn(Option<Pidfd>),
 ) -> Result<T, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = output(command.stdin(Stdio::null()).stdout(Stdio::piped()), &name, limit, watch)?;

@@ -57,7 +57,7 @@ pub fn off(node: &Path, object: &str) -> Result<(), HostError> {
             libc::_exit(if failed { *libc::__errno_location() } else { 0 });
         }
     }
-    cancel::watch(child);
+    let _watched = cancel::watch(child);
     let mut status = 0;
     // SAFETY: waits for our own child and writes to a local variable.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
@@ -66,7 +66,6 @@ pub fn off(node: &Path, object: &str) -> Result<(), HostError> {
             return Err(HostError::io(object, "wait for swapoff", &error));
         }
     }
-    cancel::forget();
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
         if signal == libc::SIGTERM {
