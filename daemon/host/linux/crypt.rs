@@ -1,6 +1,7 @@
 //! A dm-crypt mapping of a block device, with a random key that this program does not keep (include/uapi/linux/dm-ioctl.h;
 //! Documentation/admin-guide/device-mapper/dm-crypt.rst).
 
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -29,11 +30,92 @@ const AT_NAME: usize = 48;
 const TARGET: usize = 40;
 const AT_LENGTH: usize = 8;
 const AT_TYPE: usize = 24;
+/// The type of keys that only the kernel can read (include/uapi/linux/keyctl.h has the numbers).
+const KEY_TYPE: &CStr = c"logon";
+/// `KEY_SPEC_PROCESS_KEYRING`.
+const PROCESS_KEYRING: libc::c_long = -2;
+const KEYCTL_UNLINK: libc::c_long = 9;
 /// XTS takes two AES-256 keys: for the data and for the tweak.
 const KEY_BYTES: usize = 64;
 const SECTOR: u64 = 512;
 /// Sector size of the mapping: one page.
 const BLOCK: u64 = 4096;
+
+/// A new random key, in memory that is wiped.
+struct Key(Pages);
+
+impl Key {
+    fn random() -> Result<Key, HostError> {
+        let mut key = Key(Pages::new(1)?);
+        let bytes = &mut key.0.bytes_mut()[..KEY_BYTES];
+        let mut made = 0;
+        while made < KEY_BYTES {
+            // Blocks until the kernel's generator is seeded, early at boot: a key from before that could be guessed.
+            match rustix::rand::getrandom(&mut bytes[made..], rustix::rand::GetRandomFlags::empty()) {
+                Ok(count) => made += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(HostError::new("the kernel", "make a random key", errno)),
+            }
+        }
+        Ok(key)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0.bytes()[..KEY_BYTES]
+    }
+
+    /// Writes it into a table as hexadecimal digits.
+    fn write(&self, call: &mut Call) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for byte in self.bytes() {
+            call.append(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+    }
+}
+
+/// A key in the keyring of this process, of the type `logon`, which no program can read; removed when dropped. Not the session
+/// keyring, which a unit may not have and a shell shares with others.
+struct KeyringKey {
+    serial: libc::c_long,
+    description: String,
+}
+
+impl KeyringKey {
+    /// Adds a key; `None` if this kernel has no keyrings or this process may not use them.
+    #[allow(unsafe_code)]
+    fn add(name: &str, key: &Key) -> Option<KeyringKey> {
+        let description = format!("zramd:{name}");
+        let text = CString::new(description.as_str()).ok()?;
+        let bytes = key.bytes();
+        // SAFETY: the kernel reads two strings and the bytes, all of which outlive the call.
+        let serial = unsafe {
+            libc::syscall(
+                libc::SYS_add_key,
+                KEY_TYPE.as_ptr(),
+                text.as_ptr(),
+                bytes.as_ptr(),
+                bytes.len(),
+                PROCESS_KEYRING,
+            )
+        };
+        (serial > 0).then_some(KeyringKey { serial, description })
+    }
+
+    /// Writes its name into a table, in the form of Linux 4.10.
+    fn write(&self, call: &mut Call) {
+        call.append(format!(":{KEY_BYTES}:logon:{}", self.description).as_bytes());
+    }
+}
+
+impl Drop for KeyringKey {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: keyctl(2) takes two numbers here. The kernel wipes a key that is in no keyring.
+        unsafe {
+            libc::syscall(libc::SYS_keyctl, KEYCTL_UNLINK, self.serial, PROCESS_KEYRING);
+        }
+    }
+}
 
 /// One device mapper call, in memory that is wiped.
 struct Call {
@@ -62,9 +144,8 @@ impl Call {
         self.used = end;
     }
 
-    /// Writes the table: the whole device `(major, minor)`, encrypted with a new key. The key is written as hexadecimal
-    /// digits into the call, and exists nowhere else in this program.
-    fn crypt_table(&mut self, sectors: u64, (major, minor): (u32, u32)) -> Result<(), HostError> {
+    /// Writes the table: the whole device `(major, minor)`, encrypted with the key that this writes.
+    fn crypt_table(&mut self, sectors: u64, (major, minor): (u32, u32), key: impl FnOnce(&mut Call)) {
         let target = self.used;
         self.used += TARGET;
         self.number(AT_TARGETS, 1);
@@ -72,28 +153,13 @@ impl Call {
         bytes[target + AT_LENGTH..target + AT_LENGTH + 8].copy_from_slice(&sectors.to_ne_bytes());
         bytes[target + AT_TYPE..target + AT_TYPE + 5].copy_from_slice(b"crypt");
         self.append(b"aes-xts-plain64 ");
-        let mut key = Pages::new(1)?;
-        let key = &mut key.bytes_mut()[..KEY_BYTES];
-        let mut made = 0;
-        while made < KEY_BYTES {
-            // Blocks until the kernel's generator is seeded, early at boot: a key from before that could be guessed.
-            match rustix::rand::getrandom(&mut key[made..], rustix::rand::GetRandomFlags::empty()) {
-                Ok(count) => made += count,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(HostError::new("the kernel", "make a random key", errno)),
-            }
-        }
-        for byte in key.iter() {
-            const DIGITS: &[u8; 16] = b"0123456789abcdef";
-            self.append(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-        }
+        key(self);
         // Pages are encrypted where they are sent, since Linux 5.9: handing each to another thread takes longer than the disk
         // while all CPUs are busy, and that thread would not have the priority of ours.
         self.append(
             format!(" 0 {major}:{minor} 0 3 sector_size:{BLOCK} iv_large_sectors no_write_workqueue\0")
                 .as_bytes(),
         );
-        Ok(())
     }
 
     #[allow(unsafe_code)]
@@ -144,11 +210,23 @@ fn store_of(root: &Path, store: &str) -> Result<((u32, u32), u64), HostError> {
 /// Maps `store` as `name`.
 pub fn open(root: &Path, name: &str, store: &str) -> Result<(), HostError> {
     let (device, sectors) = store_of(root, store)?;
-    let mut table = Call::about(name)?;
-    table.crypt_table(sectors, device)?;
+    let key = Key::random()?;
     let control = control(root)?;
     Call::about(name)?.make(&control, DEV_CREATE, "create the mapping", name)?;
-    let loaded = table.make(&control, TABLE_LOAD, "encrypt with dm-crypt (aes-xts-plain64)", store);
+    let load = |write: &dyn Fn(&mut Call)| {
+        let mut table = Call::about(name)?;
+        table.crypt_table(sectors, device, write);
+        table.make(&control, TABLE_LOAD, "encrypt with dm-crypt (aes-xts-plain64)", store)
+    };
+    // dm-crypt copies the key, which leaves the keyring here. A table with the key itself can be read by root.
+    let loaded = match KeyringKey::add(name, &key) {
+        Some(named) => match load(&|call| named.write(call)) {
+            // dm-crypt before Linux 4.10.
+            Err(error) if error.is(Errno::INVAL) => load(&|call| key.write(call)),
+            loaded => loaded,
+        },
+        None => load(&|call| key.write(call)),
+    };
     let active =
         loaded.and_then(|()| Call::about(name)?.make(&control, DEV_SUSPEND, "activate the mapping", name));
     if active.is_err() {
@@ -186,11 +264,16 @@ pub fn find(root: &Path, name: &str) -> Result<Option<String>, HostError> {
 mod tests {
     use super::*;
 
+    fn text(call: &Call) -> String {
+        let text = &call.pages.bytes()[HEADER + TARGET..call.used - 1];
+        String::from_utf8(text.to_vec()).unwrap()
+    }
+
     #[test]
     fn a_table_has_the_form_that_the_kernel_wants_and_each_key_is_another() {
         let table = || {
-            let mut call = Call::about("zramd-zram7").unwrap();
-            call.crypt_table(2048, (7, 3)).unwrap();
+            let (mut call, key) = (Call::about("zramd-zram7").unwrap(), Key::random().unwrap());
+            call.crypt_table(2048, (7, 3), |call| key.write(call));
             call
         };
         let (one, other) = (table(), table());
@@ -198,10 +281,6 @@ mod tests {
         assert_eq!(bytes[AT_NAME..AT_NAME + 12], *b"zramd-zram7\0");
         assert_eq!(bytes[HEADER + AT_LENGTH..HEADER + AT_LENGTH + 8], 2048_u64.to_ne_bytes());
         assert_eq!(bytes[HEADER + AT_TYPE..HEADER + AT_TYPE + 6], *b"crypt\0");
-        let text = |call: &Call| {
-            let text = &call.pages.bytes()[HEADER + TARGET..call.used - 1];
-            String::from_utf8(text.to_vec()).unwrap()
-        };
         let words: Vec<String> = text(&one).split(' ').map(str::to_owned).collect();
         assert_eq!(words[0], "aes-xts-plain64");
         assert_eq!(words[1].len(), 2 * KEY_BYTES);
@@ -209,5 +288,30 @@ mod tests {
         assert_eq!(words[2..].join(" "), "0 7:3 0 3 sector_size:4096 iv_large_sectors no_write_workqueue");
         assert_ne!(text(&one).split(' ').nth(1), text(&other).split(' ').nth(1));
         assert!(one.used < one.pages.page_size());
+    }
+
+    /// `KEYCTL_SEARCH` for a logon key in the keyring of this process: its serial number, or -1.
+    #[allow(unsafe_code)]
+    fn search(description: &str) -> libc::c_long {
+        let description = CString::new(description).unwrap();
+        // SAFETY: the kernel reads two strings that outlive the call.
+        unsafe {
+            libc::syscall(libc::SYS_keyctl, 10, PROCESS_KEYRING, KEY_TYPE.as_ptr(), description.as_ptr(), 0)
+        }
+    }
+
+    #[test]
+    fn a_table_names_a_key_that_is_in_the_keyring_only_meanwhile() {
+        let key = Key::random().unwrap();
+        let Some(named) = KeyringKey::add("zramd-zram7", &key) else {
+            assert_ne!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL), "wrong arguments");
+            return;
+        };
+        assert_eq!(search("zramd:zramd-zram7"), named.serial);
+        let mut call = Call::about("zramd-zram7").unwrap();
+        call.crypt_table(2048, (7, 3), |call| named.write(call));
+        assert_eq!(text(&call).split(' ').nth(1), Some(":64:logon:zramd:zramd-zram7"));
+        drop(named);
+        assert_eq!(search("zramd:zramd-zram7"), -1);
     }
 }
