@@ -122,7 +122,7 @@ pub enum Command {
         /// prometheus (also for the text-file collector of its node exporter), openmetrics or json
         #[arg(long, value_enum, hide_possible_values = true, default_value_t = StatsFormat::Prometheus)]
         format: StatsFormat,
-        /// Answer the HTTP request on standard input, as zramd-metrics.socket asks
+        /// Answer HTTP requests on the listening socket on standard input, as zramd-metrics.socket asks
         #[arg(long, conflicts_with_all = ["names", "format"])]
         http: bool,
     },

@@ -1,74 +1,146 @@
-//! `stats --http`: answers the HTTP request on standard input. zramd-metrics.socket starts it for each connection.
+//! `stats --http`: answers HTTP requests on the listening socket on standard input, for zramd-metrics.socket.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::net::Shutdown;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::rc::Rc;
+use std::time::Duration;
 
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
+use tokio::time::timeout;
+
+use super::out;
 use engine::Error;
 use logic::error::ErrorKind;
 use logic::exit::ExitStatus;
 
 /// Maximum length of a request.
 const LIMIT: usize = 8 << 10;
-/// Time for a request and its answer.
+/// Time for a request, and for its answer.
 const TIME: Duration = Duration::from_secs(5);
+/// Maximum number of connections. A further one replaces the oldest: clients that send or read nothing keep no other out.
+const MOST: usize = 64;
+/// Time without a connection after which this ends; systemd starts it for the next.
+const IDLE: Duration = Duration::from_secs(10);
 /// Prometheus' text format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers the request on standard input with the text for `GET /metrics`, and with an error for every other one.
-pub fn run(text: impl FnOnce() -> Result<String, Error>) -> Result<ExitStatus, Error> {
-    let socket = io::stdin().as_fd().try_clone_to_owned();
-    let stream = socket.map(TcpStream::from).map_err(|error| Error::failed(error.to_string()))?;
-    if stream.set_read_timeout(Some(TIME)).is_err() {
-        let message = "standard input is not a socket: run `systemctl start zramd-metrics.socket`";
-        return Err(Error::new(ErrorKind::InvalidArgument, message));
-    }
-    answer(stream, TIME, text)
+/// Answers requests with the text for `GET /metrics`, and with an error for every other one, until there is none for a while.
+pub fn run(text: impl Fn() -> Result<String, Error> + 'static) -> Result<ExitStatus, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Error::failed(format!("cannot begin: {error}")))?;
+    let serving = async {
+        let listener = std::net::TcpListener::from(io::stdin().as_fd().try_clone_to_owned()?);
+        listener.set_nonblocking(true)?;
+        serve(&TcpListener::from_std(listener)?, Text::new(text), IDLE).await
+    };
+    LocalSet::new().block_on(&runtime, serving).map(|()| ExitStatus::Success).map_err(|error| {
+        let message = format!(
+            "standard input is no listening socket ({error}): run `systemctl start zramd-metrics.socket`"
+        );
+        Error::new(ErrorKind::InvalidArgument, message)
+    })
 }
 
-fn answer(
-    mut stream: TcpStream,
-    time: Duration,
-    text: impl FnOnce() -> Result<String, Error>,
-) -> Result<ExitStatus, Error> {
-    let status = request(&mut stream, time).and_then(|request| judge(&request));
-    let (status, kind, body, result) = match status.map(|()| text()) {
-        Ok(Ok(text)) => ("200 OK", FORMAT, text, Ok(ExitStatus::Success)),
-        Ok(Err(error)) => refusal("500 Internal Server Error", Err(error)),
-        Err(status) => refusal(status, Ok(ExitStatus::Success)),
+/// Makes the text of an answer.
+#[derive(Clone)]
+struct Text {
+    make: Rc<dyn Fn() -> Result<String, Error>>,
+    /// The last error that was printed.
+    said: Rc<RefCell<String>>,
+}
+
+impl Text {
+    fn new(make: impl Fn() -> Result<String, Error> + 'static) -> Text {
+        Text { make: Rc::new(make), said: Rc::default() }
+    }
+
+    /// The text, or the status without one. An error is printed once: any user can send requests.
+    fn make(&self) -> Result<String, &'static str> {
+        (self.make)().map_err(|error| {
+            if self.said.replace(error.message.clone()) != error.message {
+                out::error(&error.message);
+            }
+            "500 Internal Server Error"
+        })
+    }
+}
+
+async fn serve(listener: &TcpListener, text: Text, idle: Duration) -> io::Result<()> {
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
+    loop {
+        let accepted = timeout(idle, listener.accept()).await;
+        open.retain(|connection| !connection.is_finished());
+        match accepted {
+            Ok(Ok((stream, _))) => {
+                if open.len() == MOST
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                open.push_back(spawn_local(answer(stream, TIME, text.clone())));
+                // A request is read, if it has arrived, before the next connection is accepted.
+                yield_now().await;
+            }
+            // The client has gone.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) if open.is_empty() => return Ok(()),
+            Err(_) => {}
+        }
+    }
+}
+
+async fn answer(stream: TcpStream, time: Duration, text: Text) {
+    let request = timeout(time, request(&stream)).await.unwrap_or(Err("408 Request Timeout"));
+    let (status, kind, body) = match request.and_then(|request| judge(&request)).and_then(|()| text.make()) {
+        Ok(text) => ("200 OK", FORMAT, text),
+        Err(status) => (status, "text/plain; charset=utf-8", format!("{status}\n")),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nAllow: GET\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     // A client that does not read the answer, or has gone, is not an error of this program.
-    stream.set_write_timeout(Some(time)).ok();
-    stream.write_all((head + &body).as_bytes()).and_then(|()| stream.shutdown(Shutdown::Write)).ok();
-    result
+    if let Ok(Ok(())) = timeout(time, send(&stream, (head + &body).as_bytes())).await
+        && let Ok(stream) = stream.into_std()
+    {
+        stream.shutdown(Shutdown::Write).ok();
+    }
 }
 
-fn refusal<T>(status: &'static str, result: T) -> (&'static str, &'static str, String, T) {
-    (status, "text/plain; charset=utf-8", format!("{status}\n"), result)
-}
-
-/// Reads the head of a request, or returns the status for one that is too long, too slow or incomplete.
-fn request(stream: &mut TcpStream, time: Duration) -> Result<String, &'static str> {
-    let begun = Instant::now();
-    let mut head = Vec::new();
-    let mut buffer = [0; LIMIT];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = time.saturating_sub(begun.elapsed());
-        if left.is_zero() {
-            return Err("408 Request Timeout");
+async fn send(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
-        stream.set_read_timeout(Some(left)).ok();
-        match stream.read(&mut buffer[head.len()..]) {
-            Ok(0) if head.len() == LIMIT => return Err("431 Request Header Fields Too Large"),
+    }
+    Ok(())
+}
+
+/// Reads the head of a request, or returns the status for one that is too long or incomplete.
+async fn request(stream: &TcpStream) -> Result<String, &'static str> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut buffer = [0; 1024];
+        let room = buffer.len().min(LIMIT - head.len());
+        if room == 0 {
+            return Err("431 Request Header Fields Too Large");
+        }
+        let read = match stream.readable().await {
+            Ok(()) => stream.try_read(&mut buffer[..room]),
+            Err(error) => Err(error),
+        };
+        match read {
             Ok(0) => return Err("400 Bad Request"),
-            Ok(count) => head.extend_from_slice(&buffer[head.len()..][..count]),
-            // At the time limit; the next round returns.
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Ok(count) => head.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return Err("400 Bad Request"),
         }
     }
@@ -91,29 +163,45 @@ fn judge(request: &str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream as Client;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::thread;
 
     use super::*;
 
+    fn run<T>(test: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        LocalSet::new().block_on(&runtime, test)
+    }
+
+    fn text() -> Text {
+        Text::new(|| Ok("zramd_problems 0\n".to_owned()))
+    }
+
+    fn answer_on(server: UnixStream, time: Duration, text: Text) {
+        server.set_nonblocking(true).unwrap();
+        let server = std::net::TcpStream::from(OwnedFd::from(server));
+        run(async { answer(TcpStream::from_std(server).unwrap(), time, text).await });
+    }
+
     /// The answer to these bytes, within this time; the client then closes its side, or waits.
-    fn asked(bytes: &[u8], time: Duration, closes: bool) -> (Result<ExitStatus, Error>, String) {
+    fn asked(bytes: &[u8], time: Duration, closes: bool) -> String {
         let (mut client, server) = UnixStream::pair().unwrap();
         client.write_all(bytes).unwrap();
         if closes {
             client.shutdown(Shutdown::Write).unwrap();
         }
-        let server = TcpStream::from(OwnedFd::from(server));
-        let answering = thread::spawn(move || answer(server, time, || Ok("zramd_problems 0\n".to_owned())));
+        let answering = thread::spawn(move || answer_on(server, time, text()));
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();
-        (answering.join().unwrap(), text)
+        answering.join().unwrap();
+        text
     }
 
     fn status(request: &[u8]) -> String {
-        let (result, text) = asked(request, TIME, true);
-        assert_eq!(result.unwrap(), ExitStatus::Success);
+        let text = asked(request, TIME, true);
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{text}");
         assert!(!body.contains("zramd"), "{text}");
@@ -121,15 +209,13 @@ mod tests {
         head.split(' ').nth(1).unwrap().to_owned()
     }
 
+    const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\nAllow: GET\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: 17\r\nConnection: close\r\n\r\nzramd_problems 0\n";
+
     #[test]
     fn only_get_metrics_is_answered() {
-        let (result, text) = asked(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", TIME, false);
-        assert_eq!(result.unwrap(), ExitStatus::Success);
-        assert_eq!(
-            text,
-            "HTTP/1.1 200 OK\r\nAllow: GET\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-             Content-Length: 17\r\nConnection: close\r\n\r\nzramd_problems 0\n"
-        );
+        assert_eq!(asked(REQUEST, TIME, false), ANSWER);
         for (request, expected) in [
             (&b"GET / HTTP/1.1\r\n\r\n"[..], "404"),
             (b"GET /metrics/../x HTTP/1.1\r\n\r\n", "404"),
@@ -150,8 +236,7 @@ mod tests {
 
     #[test]
     fn a_slow_client_is_refused_at_the_time_limit() {
-        let (result, text) = asked(b"GET /met", Duration::from_millis(50), false);
-        assert_eq!(result.unwrap(), ExitStatus::Success);
+        let text = asked(b"GET /met", Duration::from_millis(50), false);
         assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
     }
 
@@ -159,14 +244,50 @@ mod tests {
     fn a_failure_is_reported_on_both_sides() {
         let (mut client, server) = UnixStream::pair().unwrap();
         client.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-        let result = answer(OwnedFd::from(server).into(), TIME, || Err(Error::failed("no /proc".to_owned())));
-        assert_eq!(result.unwrap_err().message, "no /proc");
+        let answering = thread::spawn(move || {
+            let failing = Text::new(|| Err(Error::failed("no /proc".to_owned())));
+            answer_on(server, TIME, failing.clone());
+            let said = failing.said.borrow().clone();
+            said
+        });
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();
+        assert_eq!(answering.join().unwrap(), "no /proc");
         assert!(text.starts_with("HTTP/1.1 500 ") && !text.contains("/proc"), "{text}");
         // A client that has gone.
         let (client, server) = UnixStream::pair().unwrap();
         drop(client);
-        answer(OwnedFd::from(server).into(), TIME, || Ok(String::new())).unwrap();
+        thread::spawn(move || answer_on(server, TIME, self::text())).join().unwrap();
+    }
+
+    /// Clients that send nothing, or only a part, and clients that do not read: each further one is served nevertheless.
+    #[test]
+    fn silent_clients_keep_no_other_out() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = listener.local_addr().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let serving = thread::spawn(move || {
+            run(async {
+                serve(&TcpListener::from_std(listener).unwrap(), text(), Duration::from_millis(20)).await
+            })
+        });
+        let silent = |bytes: &'static [u8]| {
+            let connect = move |_| {
+                let mut client = Client::connect(place).unwrap();
+                client.write_all(bytes).unwrap();
+                client
+            };
+            (0..MOST).map(connect).collect::<Vec<Client>>()
+        };
+        for held in [silent(b""), silent(b"GET /met"), silent(REQUEST)] {
+            let mut client = Client::connect(place).unwrap();
+            client.write_all(REQUEST).unwrap();
+            let mut text = String::new();
+            client.read_to_string(&mut text).unwrap();
+            assert_eq!(text, ANSWER);
+            drop(held);
+        }
+        // Without a connection, it ends.
+        serving.join().unwrap().unwrap();
     }
 }

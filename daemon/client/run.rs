@@ -82,7 +82,10 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::List(list) => list::run(cli, &list),
         Command::Status { names, form } => status::run(cli, &names, form.json),
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
-        Command::Stats { http: true, .. } => endpoint::run(|| stats::text(cli)),
+        Command::Stats { http: true, .. } => {
+            let config = cli.config.clone();
+            endpoint::run(move || stats::text(config.as_ref()))
+        }
         Command::Stats { names, format, http: false } => stats::run(cli, &names, format),
         Command::Doctor(form) => doctor::run(cli, form.json),
         Command::Report { file } => report::run(cli, file.as_deref()),

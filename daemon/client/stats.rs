@@ -1,6 +1,7 @@
 //! `stats`: one sample of every counter, for monitoring systems.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -34,8 +35,8 @@ pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatu
 }
 
 /// All counters in Prometheus' format.
-pub fn text(cli: &Cli) -> Result<String, Error> {
-    let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+pub fn text(config: Option<&PathBuf>) -> Result<String, Error> {
+    let (snapshot, _) = read::snapshot(config)?;
     Ok(exposition(&snapshot, &Row::all(&snapshot), &read::policies(), Dialect::Prometheus))
 }
 
