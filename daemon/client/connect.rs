@@ -13,6 +13,7 @@ use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
 use logic::sample::DiskView;
 use logic::unit::ramdisk::saving_timer;
+use service::reply::{THE_BUS, ZRAMD};
 use service::{NAME, ROOT, timer};
 
 /// Time limit for optional answers of the daemon.
@@ -63,10 +64,11 @@ pub fn next_save(disk: &DiskView) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Some(runtime) = runtime.ok().filter(|_| disk.is_kept()) else { return 0 };
     runtime.block_on(async {
-        match Connection::system().await {
-            Ok(connection) => timer::next(&connection, &saving_timer(&disk.name)).await,
-            Err(_) => 0,
-        }
+        let ask = async {
+            let connection = Connection::system().await.ok()?;
+            Some(timer::next(&connection, &saving_timer(&disk.name)).await)
+        };
+        tokio::time::timeout(PATIENCE, ask).await.ok().flatten().unwrap_or(0)
     })
 }
 
@@ -96,7 +98,8 @@ pub struct Bus {
 impl Bus {
     /// Connects. `ask_password` allows polkit to ask the user for authentication.
     pub async fn open(ask_password: bool) -> Result<Bus, Error> {
-        let connection = Connection::system().await.map_err(|error| no_bus(&error))?;
+        let connection = THE_BUS.within(Connection::system()).await.map_err(|silent| silent.0)?;
+        let connection = connection.map_err(|error| no_bus(&error))?;
         let flags = if ask_password { MethodFlags::ALLOW_INTERACTIVE_AUTH } else { MethodFlags::empty() };
         Ok(Bus { connection, flags })
     }
@@ -121,16 +124,19 @@ impl Bus {
         B: Serialize + DynamicType,
         R: for<'d> DynamicDeserialize<'d>,
     {
-        let proxy: Proxy<'_> = zbus::proxy::Builder::new(&self.connection)
-            .destination(NAME)
-            .path(path)
-            .interface(interface)
-            .cache_properties(CacheProperties::No)
-            .build()
-            .await
-            .map_err(of_call)?;
-        let reply = proxy.call_with_flags(method, self.flags, body).await.map_err(of_call)?;
-        reply.ok_or_else(|| Error::failed("zramd.service did not answer"))
+        let call = async {
+            let proxy: Proxy<'_> = zbus::proxy::Builder::new(&self.connection)
+                .destination(NAME)
+                .path(path)
+                .interface(interface)
+                .cache_properties(CacheProperties::No)
+                .build()
+                .await?;
+            proxy.call_with_flags(method, self.flags, body).await
+        };
+        // The daemon may wait for a password, or for a change.
+        let reply = ZRAMD.while_alive(&self.connection, call).await.map_err(|silent| silent.0)?;
+        reply.map_err(of_call)?.ok_or_else(|| Error::failed("zramd.service did not answer"))
     }
 }
 

@@ -13,6 +13,7 @@ use super::connect::{Bus, answered};
 use super::out;
 use logic::error::{Error, ErrorKind};
 use logic::outcome::OnTheBus;
+use service::reply::{THE_BUS, ZRAMD};
 use service::{NAME, ROOT, stream};
 
 /// Interval of progress updates.
@@ -36,6 +37,7 @@ enum Event {
     Left,
     Interrupt,
     Look,
+    Silent(Error),
 }
 
 impl<'a> Jobs<'a> {
@@ -47,10 +49,13 @@ impl<'a> Jobs<'a> {
             .path_namespace(format!("{ROOT}/job"))
             .build()
             .map_err(of_call)?;
-        let signals = MessageStream::for_match_rule(rule, bus.connection(), None).await.map_err(of_call)?;
-        let daemon = zbus::fdo::DBusProxy::new(bus.connection()).await.map_err(of_call)?;
-        let owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await.map_err(of_call)?;
-        Ok(Jobs { bus, signals, owners })
+        let subscribe = async {
+            let signals = MessageStream::for_match_rule(rule, bus.connection(), None).await?;
+            let daemon = zbus::fdo::DBusProxy::new(bus.connection()).await?;
+            let owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?;
+            Ok(Jobs { bus, signals, owners })
+        };
+        THE_BUS.within(subscribe).await.map_err(|silent| silent.0)?.map_err(of_call)
     }
 
     /// Waits for the end of a job, and returns a line for each target. `doing` is shown meanwhile.
@@ -60,8 +65,20 @@ impl<'a> Jobs<'a> {
         let mut meter = Meter::new(doing);
         let mut ticks = tokio::time::interval(LOOK);
         let mut cancelled = false;
+        // A job takes as long as it makes progress.
+        let silence = ZRAMD.silence(self.bus.connection());
+        let mut silence = std::pin::pin!(silence);
         loop {
-            match self.event(&mut interrupt, &mut ticks).await {
+            let event = tokio::select! {
+                biased;
+                event = self.event(&mut interrupt, &mut ticks) => event,
+                error = &mut silence => Event::Silent(error.0),
+            };
+            match event {
+                Event::Silent(error) => {
+                    meter.clear();
+                    return Err(error.join(Error::failed(format!("no longer waiting for {}", path.as_str()))));
+                }
                 Event::Signal(Some(message)) => match read(&message, path) {
                     Some(News::Progress(share)) => meter.share(share),
                     Some(News::Finished(finished)) => {

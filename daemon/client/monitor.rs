@@ -16,6 +16,7 @@ use super::world::{Event, News, Objects, World};
 use super::{out, value};
 use logic::error::Error;
 use logic::exit::ExitStatus;
+use service::reply::THE_BUS;
 use service::{NAME, ROOT, stream};
 
 /// Maximum number of queued signals.
@@ -34,11 +35,14 @@ pub struct Form {
 pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask).await?;
     let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME).build().map_err(of_call)?;
-    let mut signals = MessageStream::for_match_rule(rule, bus.connection(), NonZeroUsize::new(QUEUE))
-        .await
-        .map_err(of_call)?;
-    let daemon = DBusProxy::new(bus.connection()).await.map_err(of_call)?;
-    let mut owners = daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await.map_err(of_call)?;
+    let subscribe = async {
+        let queue = NonZeroUsize::new(QUEUE);
+        let signals = MessageStream::for_match_rule(rule, bus.connection(), queue).await?;
+        let daemon = DBusProxy::new(bus.connection()).await?;
+        Ok((signals, daemon.receive_name_owner_changed_with_args(&[(0, NAME)]).await?))
+    };
+    let subscribed = THE_BUS.within(subscribe).await.map_err(|silent| silent.0)?;
+    let (mut signals, mut owners) = subscribed.map_err(of_call)?;
     let mut world =
         World::new(begin(&bus, form).await.map_err(|error| answered(error.kind, &error.message))?);
     let failed = |error| Error::failed(format!("cannot wait for Ctrl-C: {error}"));

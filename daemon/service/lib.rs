@@ -21,6 +21,7 @@ mod pressure;
 pub(crate) mod ramdisk;
 mod ranks;
 mod reconcile;
+pub mod reply;
 mod reports;
 pub mod run;
 mod setup;

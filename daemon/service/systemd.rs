@@ -8,11 +8,12 @@ use zbus::{Connection, OwnedVariant};
 use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::label;
 use super::handle::Handle;
+use super::reply::{PID_1, PID_1_RELOADING, Program};
 use super::stream;
 use logic::record::Target;
 
 /// Bus name, object path and interface of PID 1 (org.freedesktop.systemd1(5)).
-const SERVICE: &str = "org.freedesktop.systemd1";
+const SERVICE: &str = PID_1.name;
 const OBJECT: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
@@ -64,8 +65,19 @@ impl Systemd {
         &self,
         method: &str,
         body: &B,
-    ) -> zbus::Result<zbus::Message> {
-        self.connection.call_method(Some(SERVICE), OBJECT, Some(MANAGER), method, body).await
+    ) -> Result<zbus::Message> {
+        Ok(self.within(PID_1, method, body).await??)
+    }
+
+    /// A call with the time limit of `program`.
+    async fn within<B: serde::Serialize + zbus::DynamicType + Sync>(
+        &self,
+        program: Program,
+        method: &str,
+        body: &B,
+    ) -> Result<zbus::Result<zbus::Message>> {
+        let call = self.connection.call_method(Some(SERVICE), OBJECT, Some(MANAGER), method, body);
+        program.within(call).await
     }
 
     /// Unsubscribes.
@@ -80,7 +92,7 @@ impl Systemd {
 
     /// Reloads PID 1: runs the generators and reads all units again.
     pub async fn reload(&self) -> Result<()> {
-        self.call("Reload", &()).await?;
+        self.within(PID_1_RELOADING, "Reload", &()).await??;
         Ok(())
     }
 
@@ -162,7 +174,7 @@ impl Systemd {
             Verb::Stop => "StopUnit",
             Verb::Reload => "ReloadUnit",
         };
-        let asked = match self.call(method, &(unit, "replace")).await {
+        let asked = match self.within(PID_1, method, &(unit, "replace")).await? {
             Ok(asked) => asked,
             // A unit that does not exist is stopped.
             Err(error) if verb == Verb::Stop && is_no_such_unit(&error) => return Ok(DONE.to_owned()),
@@ -170,8 +182,10 @@ impl Systemd {
         };
         let asked = asked.body();
         let job: zbus::ObjectPath<'_> = asked.deserialize()?;
+        let mut silence = std::pin::pin!(PID_1_RELOADING.silence(&self.connection));
         loop {
             tokio::select! {
+                biased;
                 signal = stream::next(&mut removed) => {
                     let Some(signal) = signal.transpose()? else {
                         return Err(Error::new(ErrorKind::Failed, "PID 1 left the bus"));
@@ -182,6 +196,7 @@ impl Systemd {
                         return Ok(how.to_owned());
                     }
                 }
+                error = &mut silence => return Err(error),
                 () = handle.cancelled.notified() => {
                     if let Some(who) = give_up {
                         // It may just have ended; then report how.
@@ -205,7 +220,7 @@ pub async fn property_of(
     let properties = Some("org.freedesktop.DBus.Properties");
     let what = (interface, property);
     let call = connection.call_method(Some(SERVICE), path.as_str(), properties, "Get", &what);
-    call.await.ok()?.body().deserialize().ok()
+    PID_1.within(call).await.ok()?.ok()?.body().deserialize().ok()
 }
 
 fn is_no_such_unit(error: &zbus::Error) -> bool {

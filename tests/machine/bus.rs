@@ -708,6 +708,8 @@ fn a_job_is_cancelled_by_its_owner_or_root() {
         client.send(&call.with_flags(Flags::ALLOW_INTERACTIVE_AUTH).build(&()).unwrap()).await.unwrap();
         authority.dialog().await;
     });
+    // It has left the bus, so the dialog is closed.
+    run(async { tokio::time::timeout(PATIENCE, authority.closed()).await }).expect("the dialog is closed");
     assert_eq!(cancel_as(OWNER, &bus, &job), Ok(()));
     assert_eq!(result(&bus, &job), "cancelled");
     let job = job_of_owner(&bus);

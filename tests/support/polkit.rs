@@ -16,6 +16,10 @@ pub struct Authority {
     asked: Arc<Mutex<Vec<(String, String, String)>>>,
     /// One permit is added per password dialog.
     dialogs: Arc<Semaphore>,
+    /// One permit is added per dialog that is closed because the question was cancelled.
+    closed: Arc<Semaphore>,
+    /// The questions of open dialogs.
+    open: Arc<Mutex<Vec<String>>>,
 }
 
 #[interface(name = "org.freedesktop.PolicyKit1.Authority")]
@@ -26,25 +30,35 @@ impl Authority {
         action: String,
         _details: HashMap<String, String>,
         flags: u32,
-        _cancellation: String,
+        cancellation: String,
     ) -> ((bool, bool, HashMap<String, String>),) {
         let (kind, mut details) = subject;
         let name = String::try_from(details.remove("name").unwrap()).unwrap();
         self.asked.lock().unwrap().push((kind, name, action.clone()));
         let is_free = ["org.zramd1.save-disk", "org.zramd1.benchmark"].contains(&action.as_str());
         if !is_free && flags == 1 {
+            self.open.lock().unwrap().push(cancellation);
             self.dialogs.add_permits(1);
             // The administrator never answers.
             std::future::pending::<()>().await;
         }
         ((is_free, !is_free, HashMap::new()),)
     }
+
+    async fn cancel_check_authorization(&self, cancellation: String) {
+        let mut open = self.open.lock().unwrap();
+        let before = open.len();
+        open.retain(|question| *question != cancellation);
+        self.closed.add_permits(before - open.len());
+    }
 }
 
 impl Authority {
     /// Starts it on a bus, until the end of the test.
     pub fn start(address: &str) -> Authority {
-        let authority = Authority { asked: Arc::default(), dialogs: Arc::new(Semaphore::new(0)) };
+        let none = || Arc::new(Semaphore::new(0));
+        let authority =
+            Authority { asked: Arc::default(), dialogs: none(), closed: none(), open: Arc::default() };
         let (address, served) = (address.to_owned(), authority.clone());
         let (ready, begun) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -65,6 +79,11 @@ impl Authority {
     /// Waits for a password dialog.
     pub async fn dialog(&self) {
         self.dialogs.acquire().await.unwrap().forget();
+    }
+
+    /// Waits until a dialog is closed.
+    pub async fn closed(&self) {
+        self.closed.acquire().await.unwrap().forget();
     }
 
     /// The checks so far: kind of subject, name of the caller, action.

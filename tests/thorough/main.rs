@@ -21,3 +21,4 @@ mod load;
 mod maintenance_faults;
 mod prometheus;
 mod texts;
+mod waiting;

@@ -4,17 +4,26 @@
 //! authorization.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use zbus::message::{Flags, Header};
-use zbus::{Connection, Variant};
+use zbus::{Connection, MatchRule, MessageStream, Variant};
 
-use super::caller::name_of;
+use super::BUS;
+use super::caller::{name_of, user_of};
 use super::error::{Error, ErrorKind, Result};
 use super::turn::Turns;
+use crate::reply::POLKIT;
+use crate::stream;
 
+/// polkit's object and interface.
+const AUTHORITY: &str = "/org/freedesktop/PolicyKit1/Authority";
+const INTERFACE: &str = "org.freedesktop.PolicyKit1.Authority";
 /// The `AllowUserInteraction` flag of polkit.
 const INTERACTIVE: u32 = 1;
+/// Number of the last question that can be cancelled.
+static QUESTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// The polkit actions of methods; `units/org.zramd1.policy` has their descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,23 +87,37 @@ pub async fn check_owner(
 /// Asks polkit (org.freedesktop.PolicyKit1.Authority.CheckAuthorization).
 async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
     let name = name_of(call)?;
-    let subject = ("system-bus-name", HashMap::from([("name", Variant::from(name))]));
+    let subject = ("system-bus-name", HashMap::from([("name", Variant::from(name.as_str()))]));
     let details: HashMap<&str, &str> = HashMap::new();
-    let flags = if call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH) { INTERACTIVE } else { 0 };
+    let is_interactive = call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH);
+    let (flags, cancellation) = if is_interactive {
+        (INTERACTIVE, format!("zramd-{}", QUESTIONS.fetch_add(1, Ordering::Relaxed)))
+    } else {
+        (0, String::new())
+    };
     let no_polkit = |error: zbus::Error| {
         log::debug!("polkit does not answer: {error}");
         denied(action, "only root may do this, because polkit is not available")
     };
-    let answer = connection
-        .call_method(
-            Some("org.freedesktop.PolicyKit1"),
-            "/org/freedesktop/PolicyKit1/Authority",
-            Some("org.freedesktop.PolicyKit1.Authority"),
-            "CheckAuthorization",
-            &(subject, action.id(), details, flags, ""),
-        )
-        .await
-        .map_err(no_polkit)?;
+    let body = (subject, action.id(), details, flags, cancellation.as_str());
+    let check =
+        connection.call_method(Some(POLKIT.name), AUTHORITY, Some(INTERFACE), "CheckAuthorization", &body);
+    let answer = if is_interactive {
+        // A person answers, so this takes any time, but no longer than the caller waits.
+        let mut departure = departure(connection, &name).await?;
+        let answer = tokio::select! {
+            biased;
+            answer = POLKIT.while_alive(connection, check) => answer,
+            _ = stream::next(&mut departure) => Err(denied(action, "the caller has left the bus")),
+        };
+        if answer.is_err() {
+            dismiss(connection, &cancellation).await?;
+        }
+        answer?
+    } else {
+        POLKIT.within(check).await?
+    };
+    let answer = answer.map_err(no_polkit)?;
     let answer = answer.body();
     let (is_authorized, is_challenge, _): (bool, bool, HashMap<&str, &str>) = answer.deserialize()?;
     match (is_authorized, is_challenge) {
@@ -102,6 +125,31 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
         (false, true) => Err(denied(action, "authentication as an administrator is required")),
         (false, false) => Err(denied(action, "polkit denied permission")),
     }
+}
+
+/// The signal that a caller leaves the bus.
+async fn departure(connection: &Connection, caller: &str) -> Result<MessageStream> {
+    let rule = MatchRule::builder()
+        .msg_type(zbus::message::Type::Signal)
+        .sender(BUS)
+        .interface(BUS)
+        .member("NameOwnerChanged")
+        .arg(0, caller)
+        .build()?;
+    let departure = MessageStream::for_match_rule(rule, connection, None).await?;
+    // A caller that left before gets no signal.
+    user_of(connection, caller).await?;
+    Ok(departure)
+}
+
+/// Ends a question of polkit. The reply is not awaited.
+async fn dismiss(connection: &Connection, cancellation: &str) -> Result<()> {
+    let call = zbus::Message::method_call(AUTHORITY, "CancelCheckAuthorization")
+        .destination(POLKIT.name)
+        .interface(INTERFACE)
+        .with_flags(Flags::NO_REPLY_EXPECTED)
+        .build(&cancellation)?;
+    Ok(connection.send(&call).await?)
 }
 
 fn denied(action: Action, why: &str) -> Error {
