@@ -176,6 +176,7 @@ fn from_timespec(time: rustix::fs::Timespec) -> Time {
 /// The source of the mount with this id, from `/proc/self/mountinfo`.
 fn source_of(mount: u64) -> Option<String> {
     let source = mount_source(&read_mountinfo(Path::new("/")).ok()?, mount)?;
-    let path = fs::canonicalize(source).ok()?;
+    // The user of a FUSE mount chooses its source.
+    let path = fs::canonicalize(Some(source).filter(|source| source.starts_with("/dev/"))?).ok()?;
     path.starts_with("/dev").then(|| path.file_name().map(|name| name.to_string_lossy().into_owned()))?
 }
