@@ -247,8 +247,7 @@ mod tests {
         let answering = thread::spawn(move || {
             let failing = Text::new(|| Err(Error::failed("no /proc".to_owned())));
             answer_on(server, TIME, failing.clone());
-            let said = failing.said.borrow().clone();
-            said
+            failing.said.take()
         });
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();

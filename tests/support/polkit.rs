@@ -45,7 +45,7 @@ impl Authority {
         ((is_free, !is_free, HashMap::new()),)
     }
 
-    fn cancel_check_authorization(&self, cancellation: String) {
+    fn cancel_check_authorization(&self, cancellation: &str) {
         let mut open = self.open.lock().unwrap();
         let before = open.len();
         open.retain(|question| *question != cancellation);
