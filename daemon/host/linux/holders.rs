@@ -26,9 +26,7 @@ const FDINFO: usize = 512;
 /// Processes other than this one that have the device node open.
 pub fn of_node(root: &Path, node: &Path) -> Vec<Holder> {
     let Some(name) = node.file_name().map(OsStr::to_owned) else { return Vec::new() };
-    search(root, node, move |process| {
-        process.files().any(|file| file.is_open() && file.name() == Some(name.clone()))
-    })
+    search(root, node, move |process| process.files(Some(&name)).any(|file| is_open(&file)))
 }
 
 /// Processes other than this one that have a file open, a file mapped, a working directory, a root or a program on the file
@@ -36,25 +34,36 @@ pub fn of_node(root: &Path, node: &Path) -> Vec<Holder> {
 pub fn of_mount(root: &Path, path: &Path) -> Vec<Holder> {
     search(root, path, |process| {
         ["cwd", "root", "exe"].into_iter().any(|link| process.leads_there(link))
-            || process.files().next().is_some()
+            || process.files(None).next().is_some()
             || process.maps()
     })
 }
 
-/// The texts of `/proc/PID/fdinfo` for the open files of a process, by number.
-pub(super) fn open_files(process: &Path) -> impl Iterator<Item = (OsString, String)> {
-    let entries = fs::read_dir(process.join("fdinfo")).into_iter().flatten();
-    entries.filter_map(|entry| {
+/// The texts of `/proc/PID/fdinfo` for the open files of a process, of any name or of this one, by number.
+pub(super) fn open_files(process: &Path, name: Option<&OsStr>) -> impl Iterator<Item = (OsString, String)> {
+    let entries = fs::read_dir(process.join("fd")).into_iter().flatten();
+    entries.filter_map(move |entry| {
         let entry = entry.ok()?;
+        // Most files have another name, and a link takes fewer calls than a text.
+        if name.is_some() && fs::read_link(entry.path()).ok()?.file_name() != name {
+            return None;
+        }
+        let number = entry.file_name();
         let mut text = [0; FDINFO];
-        let length = File::open(entry.path()).ok()?.read(&mut text).ok()?;
-        Some((entry.file_name(), String::from_utf8_lossy(&text[..length]).into_owned()))
+        let length = File::open(process.join("fdinfo").join(&number)).ok()?.read(&mut text).ok()?;
+        Some((number, String::from_utf8_lossy(&text[..length]).into_owned()))
     })
 }
 
 /// A field of such a text.
 pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// Whether the file of such a text is open, and not its name only (`O_PATH`), which every user may do.
+fn is_open(text: &str) -> bool {
+    let flags = field(text, "flags").and_then(|flags| u32::from_str_radix(flags, 8).ok());
+    flags.is_some_and(|flags| flags & OFlags::PATH.bits() == 0)
 }
 
 /// The name of a process, which the process can choose; empty if it has ended.
@@ -139,12 +148,12 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Its open files there.
-    fn files(&self) -> impl Iterator<Item = OpenFile> {
-        let directory = self.directory.join("fd");
-        open_files(self.directory).filter_map(move |(number, text)| {
-            let mount: u64 = field(&text, "mnt_id")?.parse().ok()?;
-            self.ids.contains(&mount).then(|| OpenFile { link: directory.join(number), text })
+    /// The texts of its open files there, of any name or of this one.
+    fn files(&self, name: Option<&OsStr>) -> impl Iterator<Item = String> {
+        let texts = open_files(self.directory, name).map(|(_, text)| text);
+        texts.filter(|text| {
+            let mount = field(text, "mnt_id").and_then(|mount| mount.parse().ok());
+            mount.is_some_and(|mount: u64| self.ids.contains(&mount))
         })
     }
 
@@ -166,24 +175,5 @@ impl Process<'_> {
         // The paths in it need not be UTF-8.
         let mut lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
         lines.any(|line| line.split(|byte| *byte == b' ').nth(3) == Some(&wanted))
-    }
-}
-
-/// An open file of a process.
-struct OpenFile {
-    link: PathBuf,
-    text: String,
-}
-
-impl OpenFile {
-    /// Whether the device is open: `O_PATH` opens only the name, which every user may.
-    fn is_open(&self) -> bool {
-        let flags = field(&self.text, "flags").and_then(|flags| u32::from_str_radix(flags, 8).ok());
-        flags.is_some_and(|flags: u32| flags & OFlags::PATH.bits() == 0)
-    }
-
-    /// The last component of its path.
-    fn name(&self) -> Option<OsString> {
-        fs::read_link(&self.link).ok()?.file_name().map(OsStr::to_owned)
     }
 }

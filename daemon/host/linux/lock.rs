@@ -117,7 +117,7 @@ fn holder(file: impl AsFd) -> Option<Holder> {
     let inode = rustix::fs::fstat(&file).ok()?.st_ino;
     let mounts = Mounts::parse(&files::read_mountinfo(Path::new("/")).ok()?);
     let number = OsString::from(file.as_fd().as_raw_fd().to_string());
-    let ours = holders::open_files(Path::new("/proc/self")).find(|(name, _)| *name == number)?;
+    let ours = holders::open_files(Path::new("/proc/self"), None).find(|(name, _)| *name == number)?;
     let mount = |text: &str| holders::field(text, "mnt_id")?.parse::<u64>().ok();
     let same: Vec<u64> = mounts.ids(mounts.device(mount(&ours.1)?)?).collect();
     let has_lock = |text: &str| {
@@ -127,7 +127,7 @@ fn holder(file: impl AsFd) -> Option<Holder> {
     let locks = fs::read("/proc/locks").ok()?;
     let pids = locks.split(|byte| *byte == b'\n').filter_map(|line| flock_owner(line, inode));
     pids.map(|pid| (pid, Path::new("/proc").join(pid.to_string()))).find_map(|(pid, process)| {
-        holders::open_files(&process)
+        holders::open_files(&process, None)
             .any(|(_, text)| has_lock(&text) && mount(&text).is_some_and(|mount| same.contains(&mount)))
             .then(|| Holder { pid, name: holders::comm(&process) })
     })
