@@ -203,27 +203,27 @@ pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option
 
 /// The mounts of a mount namespace with their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mounts(Vec<(u64, MountLine)>);
+pub struct Mounts(Vec<MountLine>);
 
 impl Mounts {
     /// Parses `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
     pub fn parse(text: &[u8]) -> Mounts {
-        Mounts(lines(text).filter_map(parse_mount).collect())
+        Mounts(parse_mountinfo(text))
     }
 
     /// The ids of the mounts of the file system with this device number.
     pub fn ids(&self, device: (u32, u32)) -> impl Iterator<Item = u64> {
-        self.0.iter().filter(move |(_, mount)| mount.device == device).map(|(id, _)| *id)
+        self.0.iter().filter(move |mount| mount.device == device).map(|mount| mount.id)
     }
 
     /// The device number of the mount with this id.
     pub fn device(&self, id: u64) -> Option<(u32, u32)> {
-        self.0.iter().find(|(mount, _)| *mount == id).map(|(_, mount)| mount.device)
+        self.0.iter().find(|mount| mount.id == id).map(|mount| mount.device)
     }
 
     /// The mount that an absolute path without symbolic links is on.
     pub fn of_path(&self, path: &[u8]) -> Option<&MountLine> {
-        let mounts = self.0.iter().map(|(_, mount)| mount).filter(|mount| mount.covers(path));
+        let mounts = self.0.iter().filter(|mount| mount.covers(path));
         // Of two mounts on the same directory, the last one is visible.
         mounts.max_by_key(|mount| mount.mount_point.as_bytes().len())
     }
