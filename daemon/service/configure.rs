@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
+use super::bus::auth::Caller;
 use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::options::{Options, Sections, invalid};
 use super::core::Core;
@@ -15,7 +16,7 @@ use super::reconcile::{
     Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile, told,
     view,
 };
-use logic::config::lasting::{self, Changes, FILE, check, check_value};
+use logic::config::lasting::{self, Changes, FILE, check, check_value, must_not_need_root};
 use logic::overlay::{Assigned, Command, ENABLED, Overlay, file_name};
 use logic::record::Target;
 
@@ -94,10 +95,24 @@ fn assign_all(overlay: &mut Overlay, keys: BTreeMap<String, Option<String>>) {
 
 impl Core {
     /// The changes that `configure` would make with these arguments. With `runtime` also those of `create` and `remove`.
-    pub async fn planned_with(self: &Arc<Self>, sections: &Sections, options: &Options) -> Result<Planned> {
+    pub async fn planned_with(
+        self: &Arc<Self>,
+        sections: &Sections,
+        options: &Options,
+        caller: Caller,
+    ) -> Result<Planned> {
         let (forced, runtime) = switches(options)?;
         if runtime {
-            return self.planned_until_boot(changes(sections, |_, _| Ok(()))?, forced).await;
+            let changes = changes(sections, |_, _| Ok(()))?;
+            for (section, keys) in changes.iter().filter(|_| caller == Caller::User) {
+                // A plan looks at the paths in its values. `enabled` is what RemoveDevice assigns.
+                let keys = keys.iter().filter(|(key, _)| *key != ENABLED);
+                must_not_need_root(
+                    section,
+                    keys.map(|(key, value)| (&**key, value.as_deref().unwrap_or(""))),
+                )?;
+            }
+            return self.planned_until_boot(changes, forced).await;
         }
         let changes = changes(sections, check)?;
         let only = changes.keys().map(|section| Target::of_section(section)).collect();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use zbus::{OwnedObjectPath, Variant};
 
+use super::bus::auth::Caller;
 use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::options::{LONGEST, Options, invalid, none, only_force, texts};
 use super::core::Core;
@@ -17,6 +18,7 @@ use super::reconcile::{Before, Wish, With, propose, reconcile, told, view};
 use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Action;
+use logic::config::lasting::must_not_need_root;
 use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
@@ -107,7 +109,7 @@ impl Core {
     }
 
     /// Creates a device that lasts until the next boot. Returns its name once it is in use.
-    pub async fn create(self: &Arc<Self>, options: &Options) -> Result<String> {
+    pub async fn create(self: &Arc<Self>, options: &Options, caller: Caller) -> Result<String> {
         let mut overlay = Overlay { transient: true, ..Overlay::default() };
         let mut wanted = None;
         for (key, value) in options.iter() {
@@ -116,6 +118,10 @@ impl Core {
                 ("name", _) => return Err(invalid("`name` is a string, for example zram5")),
                 (key, value) => assign(&mut overlay, key, value)?,
             }
+        }
+        if caller == Caller::User {
+            let keys = overlay.values.iter();
+            must_not_need_root("zram0", keys.map(|(key, assigned)| (&**key, &*assigned.value)))?;
         }
         overlay.record(&Overlay::default(), Command::Create);
         let _guard = self.turn().await?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use zbus::OwnedVariant;
 
+use super::bus::auth::Caller;
 use super::bus::options::Options;
 use super::core::Core;
 use super::handle::Handle;
@@ -63,7 +64,7 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
                 // The kernel uses swaps of the same priority round-robin.
                 options.insert("swap-priority".to_owned(), OwnedVariant::from(swap.priority));
             }
-            core.create(&options).await.map(|name| format!("{name} was added"))
+            core.create(&options, Caller::Root).await.map(|name| format!("{name} was added"))
         }
     };
     match done {

@@ -13,7 +13,8 @@ use crate::support::introspection;
 use crate::support::introspection::Interface;
 use crate::support::polkit::Authority;
 use crate::support::private_bus::{
-    Bus, Guarded, PATIENCE, PrivateBus, call, ends_within, next, objects, property, quiet_devices, run,
+    Bus, Guarded, PATIENCE, PrivateBus, as_user, call, ends_within, next, objects, property, quiet_devices,
+    run,
 };
 use crate::support::{golden, has_program, repository, skip};
 use logic::error::ErrorKind;
@@ -287,7 +288,8 @@ fn methods_that_change_something_ask_first() {
         let body = source.split_once(&format!("async fn {snake}(")).unwrap().1;
         let first = body.lines().skip_while(|line| !line.ends_with('{')).nth(1).unwrap().trim();
         assert!(
-            (first.starts_with("auth::check(&self.") && first.contains("turns, connection, &call, Action::"))
+            (first.trim_start_matches("let caller = ").starts_with("auth::check(&self.")
+                && first.contains("turns, connection, &call, Action::"))
                 || (first.starts_with("auth::check_owner(&self.turns, connection, &call, self.owner())")),
             "{interface}.{member}: {first}"
         );
@@ -645,18 +647,6 @@ fn a_deaf_daemon_does_not_notify_the_watchdog() {
     kill_process(stopped, Signal::CONT).unwrap();
     notified.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(next().unwrap(), b"WATCHDOG=1\n");
-}
-
-/// Runs `does` with a connection of another user.
-fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connection) -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            let user = rustix::process::Uid::from_raw(user);
-            rustix::thread::set_thread_res_uid(user, user, user).unwrap();
-            run(async { does(bus.client().await).await })
-        });
-        thread.join().unwrap()
-    })
 }
 
 // The bus requires users in /etc/passwd: `nobody`, and bin or daemon.

@@ -33,3 +33,4 @@ mod real_kernel;
 mod real_vm;
 mod taken_over;
 mod waiting;
+mod rights;

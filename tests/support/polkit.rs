@@ -10,10 +10,11 @@ use zbus::{OwnedVariant, interface};
 
 use crate::support::private_bus::run;
 
-/// Allows `save-disk` and `benchmark`, and for others waits for an administrator if interaction is allowed.
+/// Allows some actions, and for others waits for an administrator if interaction is allowed.
 #[derive(Debug, Clone)]
 pub struct Authority {
     asked: Arc<Mutex<Vec<(String, String, String)>>>,
+    allowed: Arc<Mutex<Vec<String>>>,
     /// One permit is added per password dialog.
     dialogs: Arc<Semaphore>,
     /// One permit is added per dialog that is closed because the question was cancelled.
@@ -35,7 +36,7 @@ impl Authority {
         let (kind, mut details) = subject;
         let name = String::try_from(details.remove("name").unwrap()).unwrap();
         self.asked.lock().unwrap().push((kind, name, action.clone()));
-        let is_free = ["org.zramd1.save-disk", "org.zramd1.benchmark"].contains(&action.as_str());
+        let is_free = self.allowed.lock().unwrap().contains(&action);
         if !is_free && flags == 1 {
             self.open.lock().unwrap().push(cancellation);
             self.dialogs.add_permits(1);
@@ -54,11 +55,17 @@ impl Authority {
 }
 
 impl Authority {
-    /// Starts it on a bus, until the end of the test.
+    /// Starts it on a bus, until the end of the test. It allows `save-disk` and `benchmark`.
     pub fn start(address: &str) -> Authority {
         let none = || Arc::new(Semaphore::new(0));
-        let authority =
-            Authority { asked: Arc::default(), dialogs: none(), closed: none(), open: Arc::default() };
+        let authority = Authority {
+            asked: Arc::default(),
+            allowed: Arc::default(),
+            dialogs: none(),
+            closed: none(),
+            open: Arc::default(),
+        };
+        authority.allow(&["org.zramd1.save-disk", "org.zramd1.benchmark"]);
         let (address, served) = (address.to_owned(), authority.clone());
         let (ready, begun) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -74,6 +81,11 @@ impl Authority {
         });
         begun.recv().unwrap();
         authority
+    }
+
+    /// Allows these actions from now on, and no others.
+    pub fn allow(&self, actions: &[&str]) {
+        *self.allowed.lock().unwrap() = actions.iter().map(|action| (*action).to_owned()).collect();
     }
 
     /// Waits for a password dialog.

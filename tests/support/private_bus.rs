@@ -358,6 +358,18 @@ pub async fn client(address: &str) -> Connection {
     zbus::connection::Builder::address(address).build().await.unwrap()
 }
 
+/// Runs `does` with a connection of another user.
+pub fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connection) -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let user = rustix::process::Uid::from_raw(user);
+            rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+            run(async { does(bus.client().await).await })
+        });
+        thread.join().unwrap()
+    })
+}
+
 /// Calls a method of zramd; an error is returned by its name.
 pub async fn call<A, R>(client: &Connection, path: &str, method: &str, arguments: &A) -> Result<R, String>
 where

@@ -85,10 +85,39 @@ pub fn check(section: &str, key: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Unsafe, message))
 }
 
-/// An error for an algorithm with a dictionary, which is the path of a file. `value` is TOML.
+/// Whether a value is an algorithm with a dictionary, which is the absolute path of a file. `value` is TOML.
+fn names_a_file(key: &str, value: &str) -> bool {
+    key.ends_with("-algorithm") && value.contains('/')
+}
+
+/// An error for assignments until the next boot that only root may make: other keys than [`keys`], and dictionaries. Values are
+/// TOML.
+pub fn must_not_need_root<'a>(
+    section: &str,
+    assigned: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<(), Error> {
+    let open = keys(section)?;
+    let refused: Vec<String> = assigned
+        .filter_map(|(key, value)| match open.contains(&key) {
+            true if names_a_file(key, value) => Some(format!("`{key}` with a dictionary")),
+            true => None,
+            false => Some(format!("`{key}`")),
+        })
+        .collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "only root may assign {}: run the command as root, for example with sudo; other users may assign {}",
+        refused.join(", "),
+        open.join(", ")
+    );
+    Err(Error::new(ErrorKind::NotPermitted, message))
+}
+
+/// An error for an algorithm with a dictionary. `value` is TOML.
 pub fn check_value(section: &str, key: &str, value: &str) -> Result<(), Error> {
-    let names_a_file = key.ends_with("-algorithm") && value.contains('/');
-    if !names_a_file {
+    if !names_a_file(key, value) {
         return Ok(());
     }
     let message =

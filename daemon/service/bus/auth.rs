@@ -42,6 +42,15 @@ pub enum Action {
     Benchmark,
 }
 
+/// An authorized caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// Root, which polkit is not asked about.
+    Root,
+    /// Another user, with the permission of polkit. An action is no permission to run code as root.
+    User,
+}
+
 impl Action {
     /// Its polkit id.
     pub const fn id(self) -> &'static str {
@@ -56,18 +65,23 @@ impl Action {
     }
 }
 
-/// Succeeds for root and for callers that polkit authorizes; others get `AccessDenied`.
-pub async fn check(turns: &Turns, connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
+/// Succeeds for root and for callers that polkit authorizes, and returns which of the two; others get `AccessDenied`.
+pub async fn check(
+    turns: &Turns,
+    connection: &Connection,
+    call: &Header<'_>,
+    action: Action,
+) -> Result<Caller> {
     let turn = turns.take(connection, call).await?;
     if turn.user == 0 {
-        return Ok(());
+        return Ok(Caller::Root);
     }
     polkit(connection, call, action).await?;
-    match action {
+    if action == Action::SaveDisk {
         // The only action that polkit allows without a password.
-        Action::SaveDisk => turns.pace(turn.user, Instant::now()),
-        _ => Ok(()),
+        turns.pace(turn.user, Instant::now())?;
     }
+    Ok(Caller::User)
 }
 
 /// Succeeds for the owner of a job, for root and for administrators.

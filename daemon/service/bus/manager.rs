@@ -240,7 +240,8 @@ impl Manager {
 
     /// Creates a device that lasts until the next boot, and activates it. One that is there and unused is taken over; RemoveDevice
     /// then takes it out of use, and it stays. Options are the keys of a `[zramN]` section
-    /// (strings as there; a size may also be a number of bytes, type t), and `name` to choose the number.
+    /// (strings as there; a size may also be a number of bytes, type t), and `name` to choose the number. Callers other than root
+    /// may use the keys that Configure takes: sizes, algorithms without a dictionary, the priority and limits.
     #[zbus(out_args("device"))]
     async fn create_device(
         &self,
@@ -248,8 +249,8 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
-        path(device_path(&self.core.create(&options).await?))
+        let caller = auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        path(device_path(&self.core.create(&options, caller).await?))
     }
 
     /// Takes a device away, and with it what CreateDevice asked for. One that is configured in a file is off until the
@@ -310,7 +311,7 @@ impl Manager {
     }
 
     /// What Configure would do with the same arguments, as Plan tells it. With the option `runtime`, keys of the section of a device
-    /// that is not configured are those of CreateDevice, and `enabled` = false (b) is RemoveDevice.
+    /// that is not configured are those of CreateDevice, for root and for other callers, and `enabled` = false (b) is RemoveDevice.
     #[zbus(out_args("changes"))]
     async fn plan_configure(
         &self,
@@ -319,9 +320,9 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<(String, String, String)>> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        let caller = auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         let _alone = self.core.planning.lock().await;
-        self.core.planned_with(&sections, &options).await
+        self.core.planned_with(&sections, &options, caller).await
     }
 
     /// Reads the configuration again and brings the machine in line with it. A configuration with a mistake is refused

@@ -7,8 +7,7 @@ use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
-use super::auth::{self, Action};
-use super::caller;
+use super::auth::{self, Action, Caller};
 use super::device_path_or_none;
 use super::error::Result;
 use super::options::Options;
@@ -207,9 +206,8 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
-        let user = caller::user_of(connection, &caller::name_of(&call)?).await?;
-        let reason = if user == 0 { SaveReason::Asked } else { SaveReason::User };
+        let caller = auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
+        let reason = if caller == Caller::Root { SaveReason::Asked } else { SaveReason::User };
         let words = ["--reason", reason.word()].map(str::to_owned).to_vec();
         self.work(&call, "save", words, &options).await
     }
