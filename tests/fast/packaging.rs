@@ -483,3 +483,198 @@ fn the_daemon_is_not_bus_activated() {
         }
     }
 }
+
+/// The scripts of a recipe that run before and after a removal, and after a purge.
+struct Scripts {
+    recipe: &'static str,
+    before: String,
+    after: String,
+    purge: Option<String>,
+}
+
+/// A section of the spec, without systemd's macros.
+fn scriptlet(spec: &str, from: &str, to: &str) -> String {
+    let (_, rest) = spec.split_once(&format!("\n{from}\n")).unwrap();
+    let (section, _) = rest.split_once(&format!("\n{to}\n")).unwrap();
+    let lines = section.lines().filter(|line| !line.starts_with('%'));
+    lines.map(|line| line.replace("%%", "%") + "\n").collect()
+}
+
+fn scripts() -> [Scripts; 3] {
+    let (spec, arch) = (read("packaging/fedora/zramd.spec"), read("packaging/arch/zramd-daemon.install"));
+    let (prerm, postrm) = (read("packaging/debian/prerm"), read("packaging/debian/postrm"));
+    let with = |argument: &str, script: &str| format!("set -- {argument}\n{script}");
+    [
+        Scripts {
+            recipe: "debian",
+            before: with("remove", &prerm),
+            after: with("remove", &postrm),
+            purge: Some(with("purge", &postrm)),
+        },
+        Scripts {
+            recipe: "fedora",
+            before: with("0", &scriptlet(&spec, "%preun", "%postun")),
+            after: with("0", &scriptlet(&spec, "%postun", "%files")),
+            purge: None,
+        },
+        Scripts {
+            recipe: "arch",
+            before: format!("{arch}\npre_remove"),
+            after: format!("{arch}\npost_remove"),
+            purge: None,
+        },
+    ]
+}
+
+/// A machine for these scripts, below a directory.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Scratch {
+        let scratch = Scratch(tempfile::tempdir().unwrap());
+        for (program, text) in [
+            ("bin/systemctl", "exit 1"),
+            ("bin/deb-systemd-invoke", "exit 1"),
+            (
+                "bin/zramdctl",
+                "case \"$1 $2\" in
+                 'list --noheadings') printf '%s\\n' 'active zram0' 'mounted zram1' 'mounted logs' 'mounted scratch' 'gone old' ;;
+                 'show logs') echo snapshot ;;
+                 'show scratch') echo none ;;
+                 'show old') echo snapshot ;;
+                 *) exit 4 ;;
+                 esac",
+            ),
+            ("usr/lib/zramd/zramd-worker", "echo \"$*\" >>\"$0.calls\"; [ ! -e \"$0.fails\" ]"),
+        ] {
+            let path = scratch.path(program);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write_program(&path, &format!("#!/bin/sh\n{text}\n"));
+        }
+        scratch
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+        fs::write(self.path(path), text).unwrap();
+    }
+
+    /// Runs a script with the paths of this machine, and returns what it prints.
+    #[track_caller]
+    fn run(&self, script: &str) -> String {
+        let mut script = script.to_owned();
+        for path in
+            ["/etc/zramd", "/etc/systemd/", "/var/lib/zramd", "/run/zramd", "/run/systemd/", "/usr/lib/zramd"]
+        {
+            script = script.replace(path, &format!("{}{path}", self.0.path().display()));
+        }
+        let programs = format!("{}:/usr/bin:/bin", self.path("bin").display());
+        let mut command = Command::new("/bin/sh");
+        let output = command.args(["-e", "-c", &script]).env("PATH", programs).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}\n{script}");
+        String::from_utf8(output.stdout).unwrap().replace(self.0.path().to_str().unwrap(), "")
+    }
+}
+
+/// What an administrator made, and snapshots.
+const MADE: [&str; 6] = [
+    "etc/zramd/zramd.toml.off",
+    "etc/zramd/zramd.toml.d/99-zramdctl.toml",
+    "var/lib/zramd/disks/logs/gen-1.tar.zst",
+    "var/lib/zramd/notes",
+    "run/zramd/zramd.toml.d/mine.toml",
+    "srv/snapshots/gen-2.tar.zst",
+];
+/// What a purge removes.
+const MEASURED: [&str; 7] = [
+    "var/lib/zramd/benchmark.json",
+    "var/lib/zramd/.benchmark.json.new",
+    "var/lib/zramd/budget.json",
+    "run/zramd/operation",
+    "run/zramd/zramd.toml.d/zz-runtime-zram0.toml",
+    "etc/systemd/system/multi-user.target.wants/zramd.service",
+    "etc/systemd/system/sockets.target.wants/zramd-metrics.socket",
+];
+
+#[test]
+fn a_removal_keeps_what_was_made_and_says_where_it_is() {
+    for Scripts { recipe, before, after, purge } in scripts() {
+        // With systemd, and without.
+        for directory in ["run/systemd/system", "run"] {
+            let scratch = Scratch::new();
+            fs::create_dir_all(scratch.path(directory)).unwrap();
+            for path in MADE.iter().chain(&MEASURED) {
+                scratch.write(path, path);
+            }
+            let store = scratch.path("srv/snapshots");
+            let config = format!("[ramdisk.other]\n  store = \"{}\" # a disk\n", store.display());
+            scratch.write("etc/zramd/zramd.toml", &config);
+            scratch.write("run/zramd/ramdisk-logs.json", "{}");
+            let said = scratch.run(&before);
+            assert!(said.contains("stay in use until the next boot"), "{recipe}: {said}");
+            assert!(said.contains("RAM disk logs is saved now"), "{recipe}: {said}");
+            let calls = fs::read_to_string(scratch.path("usr/lib/zramd/zramd-worker.calls"));
+            assert_eq!(calls.unwrap_or_default(), "kept save logs\n", "{recipe}");
+            let said = scratch.run(&after);
+            let kept = |said: &str| {
+                let lines = said.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned());
+                lines.collect::<Vec<String>>()
+            };
+            let places = ["/etc/zramd", "/var/lib/zramd/disks", "/srv/snapshots"];
+            assert_eq!(kept(&said), places, "{recipe}: {said}");
+            assert!(MEASURED.iter().all(|path| scratch.path(path).exists()), "{recipe}");
+            if let Some(purge) = &purge {
+                assert_eq!(kept(&scratch.run(purge)), places, "{recipe}");
+                let left: Vec<&&str> = MEASURED.iter().filter(|path| scratch.path(path).exists()).collect();
+                assert_eq!(left, [&""; 0], "{recipe}");
+            }
+            for path in MADE {
+                assert_eq!(fs::read_to_string(scratch.path(path)).ok().as_deref(), Some(path), "{recipe}");
+            }
+            assert_eq!(fs::read_to_string(scratch.path("etc/zramd/zramd.toml")).unwrap(), config);
+            assert!(
+                scratch.path("run/zramd/ramdisk-logs.json").exists(),
+                "a record is needed until the next boot"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_removal_names_a_disk_that_cannot_be_saved() {
+    for Scripts { recipe, before, .. } in scripts() {
+        let scratch = Scratch::new();
+        scratch.write("usr/lib/zramd/zramd-worker.fails", "");
+        let said = scratch.run(&before);
+        assert!(said.contains("it could not be saved"), "{recipe}: {said}");
+    }
+}
+
+#[test]
+fn a_purge_follows_a_link_and_removes_empty_directories_only() {
+    let [Scripts { purge: Some(purge), .. }, ..] = scripts() else { panic!("Debian's is the first") };
+    let scratch = Scratch::new();
+    for path in ["etc/zramd/zramd.toml.d", "var/lib/zramd/disks/logs"] {
+        fs::create_dir_all(scratch.path(path)).unwrap();
+    }
+    assert_eq!(scratch.run(&purge), "");
+    assert!(!scratch.path("etc/zramd").exists() && !scratch.path("var/lib/zramd").exists());
+
+    scratch.write("elsewhere/disks/logs/gen-1.tar.zst", "1");
+    scratch.write("elsewhere/benchmark.json", "{}");
+    std::os::unix::fs::symlink(scratch.path("elsewhere"), scratch.path("var/lib/zramd")).unwrap();
+    let said = scratch.run(&purge);
+    assert!(said.starts_with("zramd: /var/lib/zramd/disks is kept"), "{said}");
+    assert!(scratch.path("elsewhere/disks/logs/gen-1.tar.zst").exists());
+    assert!(!scratch.path("elsewhere/benchmark.json").exists());
+    assert!(scratch.path("var/lib/zramd").is_symlink());
+    // Nothing to do, and nothing to fail.
+    fs::remove_file(scratch.path("var/lib/zramd")).unwrap();
+    scratch.write("var/lib/zramd", "a file");
+    assert_eq!(scratch.run(&purge), "");
+    assert_eq!(Scratch::new().run(&purge), "");
+}

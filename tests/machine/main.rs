@@ -27,6 +27,7 @@ mod lasting;
 mod odd_bytes;
 mod one_plan;
 mod output;
+mod packages;
 mod real_disk;
 mod real_disk_limits;
 mod real_kernel;
