@@ -230,6 +230,8 @@ pub enum Command {
     Disk(Disk),
     /// Propose a configuration for this machine, and write it after a yes
     Init(Init),
+    /// Take everything away that zramd set up, after a yes, and disable it at boot; configuration and snapshots are kept
+    Off(Off),
     /// Print the configuration of another program as one of zramd
     Import(Import),
     /// Print completions for a shell
@@ -261,6 +263,14 @@ pub struct Init {
     /// Read, and write, below this directory
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
+}
+
+/// `off`.
+#[derive(Debug, Args)]
+pub struct Off {
+    /// Do it without asking
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// The purpose of a machine.

@@ -1,6 +1,5 @@
 //! `init`: proposes a configuration for this machine, and writes it after a yes.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -70,7 +69,7 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     if words.dry_run {
         return Ok(ExitStatus::Success);
     }
-    if !words.yes && !agreed(&file)? {
+    if !words.yes && !out::agreed(&format!("Write this to {}?", file.display()))? {
         out::note("Nothing was written.");
         return Ok(ExitStatus::Failure);
     }
@@ -166,16 +165,6 @@ fn take_over(
         machine.set_aside(peer);
     }
     Ok(None)
-}
-
-/// Asks on standard error. The end of standard input is a no.
-fn agreed(file: &Path) -> Result<bool, Error> {
-    let mut answer = String::new();
-    out::question(&format!("\nWrite this to {}? [y/N] ", file.display()));
-    io::stdin()
-        .read_line(&mut answer)
-        .map_err(|error| Error::failed(format!("cannot read the answer: {error}")))?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Enables and starts the daemon, and waits until everything is set up.

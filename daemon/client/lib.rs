@@ -26,6 +26,7 @@ pub mod maintain;
 pub mod man;
 pub mod metrics;
 mod monitor;
+mod off;
 mod options;
 pub mod out;
 mod overrides;

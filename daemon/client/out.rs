@@ -39,6 +39,16 @@ pub fn escaped(text: &str, words: bool) -> String {
         .collect()
 }
 
+/// Asks a question on standard error. The end of standard input is a no.
+pub fn agreed(asked: &str) -> Result<bool, Error> {
+    let mut answer = String::new();
+    question(&format!("\n{asked} [y/N] "));
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| Error::failed(format!("cannot read the answer: {error}")))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

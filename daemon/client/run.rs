@@ -9,7 +9,7 @@ use super::monitor::{self, Form};
 use super::style::Style;
 use super::{
     act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, lasting, list,
-    maintain, man, out, overrides, plan, ramdisk, read, report, show, stats, status, top,
+    maintain, man, off, out, overrides, plan, ramdisk, read, report, show, stats, status, top,
 };
 use engine::{Error, ErrorKind, gather};
 use logic::exit::ExitStatus;
@@ -101,6 +101,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Maintain(words) => maintain::run(cli, &words),
         Command::Import(words) => import::run(cli, &words),
         Command::Init(words) => init::run(cli, &words),
+        Command::Off(words) => off::run(cli, &words),
         Command::Completions { shell } => complete::script(&shell.to_string()),
         Command::Man => man::run(),
         Command::Plan { change, form } => {

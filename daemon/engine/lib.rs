@@ -12,6 +12,7 @@ pub mod gather;
 pub mod incompressible;
 pub mod init;
 pub mod maintain;
+pub mod off;
 mod perform;
 pub mod provision;
 pub mod ramdisk;

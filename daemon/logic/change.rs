@@ -92,6 +92,13 @@ pub struct Change {
     pub wanted: Option<Request>,
 }
 
+impl Change {
+    /// The removal of a target that has no record.
+    pub fn removal(target: &Target) -> Change {
+        change(target, Action::Remove, NOT_WANTED)
+    }
+}
+
 /// Why a target is removed: its section was removed or disabled, in a file or on request.
 const NOT_WANTED: &str = "no longer wanted";
 

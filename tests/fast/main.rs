@@ -43,6 +43,7 @@ mod maintenance_memory;
 mod monitoring;
 mod nix;
 mod odd_bytes;
+mod off;
 mod output;
 mod packaging;
 mod plan;

@@ -2,6 +2,7 @@
 //! directory of the test as `/etc/zramd`, and no systemd.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -9,7 +10,7 @@ use host::linux::unit_files::is_booted;
 
 use crate::support::outputs::{BROKEN, Broken, UNWRITTEN};
 use crate::support::private_bus::{Bus, Guarded, PATIENCE, ends_within};
-use crate::support::session::{attribute, machine, swaps};
+use crate::support::session::{self, attribute, machine, swaps};
 use crate::support::{
     can_use_real_kernel, copy_program, has_program, real_kernel_lock, setup, skip, texts, write_program,
 };
@@ -40,7 +41,7 @@ impl Machine {
         let bus = Bus::start()?;
         fs::create_dir(bus.directory().join("etc")).unwrap();
         fs::write(bus.directory().join("etc/zramd.toml"), config).unwrap();
-        for name in ["zramd", "zramd-setup"] {
+        for name in ["zramd", "zramd-setup", "zramd-worker"] {
             let program = Path::new(env!("CARGO_BIN_EXE_zramd")).with_file_name(name);
             copy_program(&program, &bus.directory().join(name));
         }
@@ -494,4 +495,69 @@ fn a_change_that_fails_is_taken_back_and_an_interrupted_one_is_completed() {
     machine.daemon = None;
     assert!(setup(&["revert"]).status.success());
     assert_eq!(crate::support::session::machine(), machine.before, "nothing is left");
+}
+
+#[test]
+fn off_takes_everything_away_and_keeps_the_configuration() {
+    if Path::new("/etc/init.d/zramd-memory").exists() {
+        return skip("would disable the boot script of this machine");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let config = format!(
+        "{CONFIG}[ramdisk.kept]\nmount-point = \"{}\"\nsize = \"4MiB\"\npersist = \"snapshot\"\nstore = \"{}\"\n\
+         [ramdisk.scratch]\nmount-point = \"{}\"\nsize = \"4MiB\"\n",
+        path("kept").display(),
+        path("store").display(),
+        path("scratch").display()
+    );
+    let Some(machine) = Machine::begin(&config) else { return };
+    machine.ok(&["set", "zram0", "swap-priority=50"]);
+    machine.ok(&["set", "zram1", "zram-size=8MiB"]);
+    machine.ok(&["set", "--runtime", "zram0", "swap-priority=7"]);
+    machine.ok(&["create", "zram5", "--size", "8MiB"]);
+    // In the namespace of the daemon, which a working directory outside is not in.
+    let script = |script: &str| {
+        let mut command = machine.inside("sh");
+        command.args(["-c", &format!("cd {} && {script}", directory.path().display())]);
+        command
+    };
+    let sh = |text: &str| texts(&script(text).output().unwrap()).0.trim().to_owned();
+    assert_eq!(sh("echo saved >kept/file; echo lost >scratch/file; cat kept/file"), "saved");
+    let written = machine.drop_in();
+
+    // The end of standard input is a no. What is lost is named before.
+    let said = machine.refuses(&["off"], 1);
+    for part in
+        ["ramdisk.kept, which is saved first", "scratch (4.0 KiB) is lost", "zram5", "Nothing was changed"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let mut held = script("cd scratch && echo ready && exec cat");
+    held.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut held = Guarded(held.spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(held.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = machine.command(&["off", "--yes"]).output().unwrap();
+    let said = texts(&output).1;
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    assert!(said.contains("scratch") && said.contains(&held.0.id().to_string()), "{said}");
+    drop(held);
+
+    let said = machine.command(&["off", "--yes"]).output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    assert!(texts(&said).1.contains("sets everything up again"), "{said:?}");
+    assert_eq!(session::machine(), machine.before);
+    assert_eq!(sh("ls -A kept scratch store | grep -c gen-"), "2", "an archive and its manifest");
+    assert_eq!(sh("ls /run/zramd/zramd.toml.d"), "");
+    assert_eq!(
+        (machine.drop_in(), fs::read_to_string(machine.path("zramd.toml")).unwrap()),
+        (written, config)
+    );
+    assert!(machine.command(&["off", "--yes"]).status().unwrap().success(), "again");
+
+    // The way back.
+    machine.ok(&["reload"]);
+    assert_eq!((swap("zram0"), swap("zram1").map(|swap| swap.0)), (Some((16, 50)), Some(8)));
+    assert_eq!(sh("cat kept/file"), "saved");
 }

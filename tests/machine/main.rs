@@ -25,6 +25,7 @@ mod documents;
 mod interop_sdbus;
 mod lasting;
 mod odd_bytes;
+mod off;
 mod one_plan;
 mod output;
 mod packages;

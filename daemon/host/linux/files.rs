@@ -381,6 +381,11 @@ pub fn has_generator(root: &Path) -> bool {
     paths.into_iter().find(|path| fs::symlink_metadata(path).is_ok()).is_some_and(|path| path.is_file())
 }
 
+/// Whether the kernel command line asks for zram, also where `zramd.service` is not enabled.
+pub fn is_asked_for(root: &Path) -> bool {
+    enabled_by_cmdline(&cmdline(root)) == Some(true)
+}
+
 /// Whether the generator writes units: the kernel command line asks for zram, or else `zramd.service` is enabled. A kernel
 /// that only saves a crash dump has little memory and ends soon; nothing is set up there.
 pub fn generates(root: &Path) -> bool {

@@ -28,7 +28,17 @@ fn systemctl(verb: &str, words: &[&str]) -> Result<String, HostError> {
 /// generator does not run.
 pub fn follow_configuration() -> Result<(), Error> {
     process::ask::<()>(process::ours("zramd-setup").arg("write-units"), LIMIT, |_| {})?;
-    Ok(systemctl("daemon-reload", &[]).map(drop)?)
+    Ok(reload()?)
+}
+
+/// Has PID 1 run the generators and read all units again.
+pub fn reload() -> Result<(), HostError> {
+    systemctl("daemon-reload", &[]).map(drop)
+}
+
+/// Disables a unit at boot. PID 1 reads that with [`reload`].
+pub fn disable(unit: &str) -> Result<(), HostError> {
+    systemctl("disable", &["--no-reload", unit]).map(drop)
 }
 
 /// Starts units and waits until they have started.
@@ -39,6 +49,18 @@ pub fn start(units: &[&str]) -> Result<(), HostError> {
 /// Stops units and waits until they have stopped.
 pub fn stop(units: &[&str]) -> Result<(), HostError> {
     systemctl("stop", units).map(drop)
+}
+
+/// Stops a unit, unless it is not active. One that failed, such as a mount that an earlier call found busy, is no longer listed
+/// as failed.
+pub fn stop_if_active(unit: &str) -> Result<(), HostError> {
+    if property(unit, "ActiveState")? != "inactive" {
+        stop(&[unit])?;
+    }
+    if property(unit, "ActiveState")? == "failed" {
+        systemctl("reset-failed", &[unit])?;
+    }
+    Ok(())
 }
 
 /// A property of a unit (org.freedesktop.systemd1(5)); empty if it does not exist.

@@ -1,0 +1,151 @@
+//! Takes everything away that zramd set up, where PID 1 activates it. Without systemd, [`crate::revert`] does all of it.
+
+use super::device::control::memory_can_take;
+use super::error::{Error, ErrorKind};
+pub use super::provision::Removal;
+use super::reload::Survey;
+use host::{Holder, Host};
+use logic::change::Change;
+use logic::ramdisk::UnitDisk;
+use logic::ramdisk::place::place;
+use logic::record::Target;
+use logic::request::Request;
+use logic::unit::swap_unit;
+use logic::view::Task;
+
+/// PID 1.
+pub trait Units<H> {
+    /// Stops the daemon and maintenance, which change devices.
+    fn quiet(&mut self, host: &mut H) -> Result<(), Error>;
+    /// Starts the daemon again.
+    fn resume(&mut self, host: &mut H) -> Result<(), Error>;
+    /// Saves a RAM disk.
+    fn save(&mut self, host: &mut H, name: &str) -> Result<(), Error>;
+    /// Starts a unit.
+    fn start(&mut self, host: &mut H, unit: &str) -> Result<(), Error>;
+    /// Stops a unit. One that does not exist is stopped.
+    fn stop(&mut self, host: &mut H, unit: &str) -> Result<(), Error>;
+    /// Disables zramd at boot, and removes its units, so that PID 1 starts none of them again.
+    fn disable(&mut self, host: &mut H) -> Result<(), Error>;
+}
+
+/// RAM disks of PID 1 whose mount point was unmounted, by hand or by a removal that failed later: the survey lacks them, but their
+/// file system is mounted at its private place.
+pub fn hidden(survey: &Survey) -> Vec<Change> {
+    let is_hidden = |disk: &&UnitDisk| {
+        let target = Target::RamDisk(disk.name.clone());
+        let place = place(&disk.name);
+        !survey.changes.iter().any(|change| change.target == target)
+            && survey.facts.mounts.iter().any(|mount| mount.mount_point == place)
+    };
+    let disks = survey.facts.unit_disks.iter().filter(is_hidden);
+    disks.map(|disk| Change::removal(&Target::RamDisk(disk.name.clone()))).collect()
+}
+
+/// The RAM disk that PID 1 mounted for a target, if any.
+fn unit_disk<'a>(change: &Change, survey: &'a Survey) -> Option<&'a UnitDisk> {
+    let Target::RamDisk(name) = &change.target else { return None };
+    survey.facts.unit_disks.iter().find(|disk| disk.name == *name)
+}
+
+/// The directory of the snapshots of a RAM disk that is saved when it is removed.
+pub fn store<'a>(change: &'a Change, survey: &'a Survey) -> Option<&'a str> {
+    match &change.present {
+        Some(Request::RamDisk(request)) => request.keep.as_ref().map(|keep| keep.settings.store.as_str()),
+        _ => unit_disk(change, survey).filter(|disk| disk.is_kept()).map(|disk| disk.store.as_str()),
+    }
+}
+
+/// Whether the contents of a RAM disk are saved when it is removed.
+pub fn is_kept(change: &Change, survey: &Survey) -> bool {
+    store(change, survey).is_some()
+}
+
+/// The mount point of a target, if it has one.
+pub fn mount_point<'a>(change: &'a Change, survey: &'a Survey) -> Option<&'a str> {
+    let of_request = change.present.as_ref().and_then(Request::mount).map(|mount| &mount.mount_point);
+    of_request.or_else(|| unit_disk(change, survey).map(|disk| &disk.mount_point)).map(String::as_str)
+}
+
+/// Removes the targets of a survey: first everything that is mounted, then swap. While something mounted stays, zramd is not
+/// disabled and swap stays, because its units save the contents at shutdown. An error is one before any change, or of
+/// [`Units::disable`].
+pub fn off<H: Host>(host: &mut H, units: &mut impl Units<H>, survey: &Survey) -> Result<Vec<Removal>, Error> {
+    let numbers = survey.changes.iter().filter_map(|change| match change.target {
+        Target::Device(number) => Some(number),
+        _ => None,
+    });
+    numbers.clone().try_for_each(|number| memory_can_take(host, number))?;
+    units.quiet(host)?;
+    let (last, mut first): (Vec<&Change>, Vec<&Change>) =
+        survey.changes.iter().partition(|change| match &change.target {
+            Target::Device(_) => change.present.as_ref().is_none_or(|present| present.mount().is_none()),
+            Target::RamDisk(_) => false,
+            Target::Vm | Target::Zswap => true,
+        });
+    // RAM disks before the devices that hold them.
+    first.sort_by_key(|change| !matches!(change.target, Target::RamDisk(_)));
+    let mut removed: Vec<Removal> = Vec::new();
+    for change in first {
+        removed.push((change.target.clone(), take_away(host, units, change, survey)));
+    }
+    if removed.iter().any(|(_, result)| result.is_err()) {
+        // The first errors are the ones to report.
+        units.resume(host).ok();
+        return Ok(removed);
+    }
+    if let Err(error) = units.disable(host) {
+        units.resume(host).ok();
+        return Err(error);
+    }
+    for change in last {
+        let checked = match change.target {
+            Target::Device(number) => memory_can_take(host, number),
+            _ => Ok(()),
+        };
+        let result = checked.and_then(|()| take_away(host, units, change, survey));
+        removed.push((change.target.clone(), result));
+    }
+    Ok(removed)
+}
+
+fn take_away<H: Host>(
+    host: &mut H,
+    units: &mut impl Units<H>,
+    change: &Change,
+    survey: &Survey,
+) -> Result<(), Error> {
+    let task = Task::of(change, &survey.facts.unit_disks);
+    if let Some(unit) = &task.stop {
+        units.stop(host, unit).map_err(|error| held(host, change, survey, &error))?;
+        if let Target::RamDisk(name) = &change.target
+            && is_kept(change, survey)
+            && let Err(error) = units.save(host, name)
+        {
+            // It stays until the problem is solved.
+            units.start(host, unit).ok();
+            let message = format!("{}: not removed, because it cannot be saved: {error}", change.target);
+            return Err(Error::new(error.kind, message));
+        }
+    }
+    if let Target::Device(number) = change.target
+        && super::gather::swaps(host)?.iter().any(|swap| swap.zram_number() == Some(number))
+    {
+        return Err(Error::failed(format!("{}: PID 1 did not stop {}", change.target, swap_unit(number))));
+    }
+    task.setup.iter().try_for_each(|unit| units.stop(host, unit))
+}
+
+/// The error of a unit that was not stopped, with the processes that use its mount.
+fn held<H: Host>(host: &H, change: &Change, survey: &Survey, error: &Error) -> Error {
+    let path = mount_point(change, survey);
+    let users: Vec<Holder> = path.map(|path| host.mount_users(path)).unwrap_or_default();
+    let users: Vec<String> = users.iter().map(Holder::to_string).collect();
+    match path {
+        Some(path) if !users.is_empty() => {
+            let message = format!("{}: {path} is held open by {}", change.target, users.join(", "));
+            Error::new(ErrorKind::InUse, message)
+        }
+        _ => Error::new(error.kind, format!("{}: {error}", change.target)),
+    }
+}
