@@ -73,6 +73,9 @@ fn announce(survey: &Survey) {
             continue;
         }
         lines.push(match path {
+            _ if off::taken_over(change, survey).is_some() => {
+                format!("  not {target}: another program has set it up since zramd did")
+            }
             _ if off::is_kept(change, survey) => format!("  {target}, which is saved first"),
             Some(path) if change.action == Action::Refuse => {
                 let used = survey.facts.disk_used.get(path.as_bytes());

@@ -67,18 +67,28 @@ pub fn mount_point<'a>(change: &'a Change, survey: &'a Survey) -> Option<&'a str
     of_request.or_else(|| unit_disk(change, survey).map(|disk| &disk.mount_point)).map(String::as_str)
 }
 
+/// The refusal to remove a device that another program has set up since zramd did.
+pub fn taken_over(change: &Change, survey: &Survey) -> Option<Error> {
+    let Target::Device(number) = change.target else { return None };
+    let record = survey.facts.records.get(&change.target)?;
+    let differs = record.taken_over(survey.facts.devices.get(&number)?)?;
+    Some(record.refusal(&differs))
+}
+
 /// Removes the targets of a survey: first everything that is mounted, then swap. While something mounted stays, zramd is not
 /// disabled and swap stays, because its units save the contents at shutdown. An error is one before any change, or of
 /// [`Units::disable`].
 pub fn off<H: Host>(host: &mut H, units: &mut impl Units<H>, survey: &Survey) -> Result<Vec<Removal>, Error> {
-    let numbers = survey.changes.iter().filter_map(|change| match change.target {
+    let (foreign, changes): (Vec<&Change>, Vec<&Change>) =
+        survey.changes.iter().partition(|change| taken_over(change, survey).is_some());
+    let numbers = changes.iter().filter_map(|change| match change.target {
         Target::Device(number) => Some(number),
         _ => None,
     });
     numbers.clone().try_for_each(|number| memory_can_take(host, number))?;
     units.quiet(host)?;
     let (last, mut first): (Vec<&Change>, Vec<&Change>) =
-        survey.changes.iter().partition(|change| match &change.target {
+        changes.into_iter().partition(|change| match &change.target {
             Target::Device(_) => change.present.as_ref().is_none_or(|present| present.mount().is_none()),
             Target::RamDisk(_) => false,
             Target::Vm | Target::Zswap => true,
@@ -106,6 +116,8 @@ pub fn off<H: Host>(host: &mut H, units: &mut impl Units<H>, survey: &Survey) ->
         let result = checked.and_then(|()| take_away(host, units, change, survey));
         removed.push((change.target.clone(), result));
     }
+    let refused = |change: &&Change| Some((change.target.clone(), Err(taken_over(change, survey)?)));
+    removed.extend(foreign.iter().filter_map(refused));
     Ok(removed)
 }
 

@@ -5,6 +5,7 @@ use engine::off::{Removal, Units, hidden, off};
 use engine::reload::{self, Scope, Survey};
 use host::{Host, MountSpec};
 use logic::config::{self, Loaded};
+use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
 use logic::plan::Activation;
 use logic::ramdisk::place::place;
@@ -184,7 +185,7 @@ fn a_disk_whose_mount_point_was_unmounted_by_hand_is_found_and_saved() {
     let (machine, survey) = machine();
     assert_eq!(hidden(&survey), []);
     let disks = survey.facts.unit_disks;
-    machine.process().unmount("/kept").unwrap();
+    machine.process().unmount(b"/kept", &logic::record::MountId::default()).unwrap();
     tmpfs(&machine, &place("kept"));
     let scope = Scope { disks, ..Scope::default() };
     let mut survey = reload::survey(&machine.process(), &loaded(""), Activation::Managed, &scope).unwrap();
@@ -197,4 +198,29 @@ fn a_disk_whose_mount_point_was_unmounted_by_hand_is_found_and_saved() {
     for done in ["save kept", "stop run-zramd-disk-kept.mount"] {
         assert!(pid_1.done.contains(&done.to_owned()), "{:?}", pid_1.done);
     }
+}
+
+/// Its swap unit would stop the swap of the other program.
+#[test]
+fn a_device_that_another_program_has_taken_over_stays_as_it_is() {
+    let (machine, _) = machine();
+    let other = &mut machine.process();
+    other.swap_off(1).unwrap();
+    other.write_attribute(1, Attribute::Reset, "1").unwrap();
+    other.write_attribute(1, Attribute::DiskSize, "48M").unwrap();
+    machine.change().swaps.push(Swap { number: 1, priority: 1, discard: false, used_kib: 0 });
+    let theirs = machine.look().devices[&1].clone();
+    let scope = Scope::default();
+    let survey = reload::survey(&machine.process(), &loaded(""), Activation::Managed, &scope).unwrap();
+    let mut pid_1 = Pid1 { machine: &machine, fails: "", done: Vec::new() };
+    let removed = off(&mut machine.process(), &mut pid_1, &survey).unwrap();
+    let refused: Vec<_> = removed.iter().filter(|(_, result)| result.is_err()).collect();
+    assert_eq!(refused.len(), 1, "{removed:?}");
+    assert_eq!(refused[0].0, Target::Device(1));
+    assert_eq!(refused[0].1.as_ref().unwrap_err().kind, ErrorKind::Unmanaged);
+    assert!(
+        pid_1.done.contains(&"disable".to_owned()) && pid_1.done.contains(&"stop dev-zram0.swap".to_owned())
+    );
+    assert!(!pid_1.done.iter().any(|done| done.contains("zram1")), "{:?}", pid_1.done);
+    assert_eq!(machine.look().devices[&1], theirs);
 }

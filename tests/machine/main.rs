@@ -33,6 +33,6 @@ mod real_disk;
 mod real_disk_limits;
 mod real_kernel;
 mod real_vm;
+mod rights;
 mod taken_over;
 mod waiting;
-mod rights;
