@@ -24,6 +24,7 @@ use host::Host;
 use host::linux::{LinuxHost, process};
 use logic::exit::ExitStatus;
 use logic::human::{human, short};
+use logic::ramdisk::hold::Hold;
 use logic::ramdisk::is_disk_name;
 use logic::ramdisk::place::STORES;
 use logic::ramdisk::status::{LoadState, SaveResult};
@@ -140,7 +141,18 @@ fn list(snapshot: &Snapshot) -> String {
     if snapshot.disks.is_empty() {
         return "There is no RAM disk of zramd.\n".to_owned();
     }
-    table::render(&heading, &[2, 3, 6], &snapshot.disks.iter().map(row).collect::<Vec<_>>())
+    let mut text = table::render(&heading, &[2, 3, 6], &snapshot.disks.iter().map(row).collect::<Vec<_>>());
+    for disk in &snapshot.disks {
+        for (number, hold) in disk.status.held() {
+            text.push_str(&format!("{}: {}\n", disk.name, held(&disk.name, number, hold)));
+        }
+    }
+    text
+}
+
+/// A snapshot that was not loaded, with the reason and what to do.
+fn held(disk: &str, number: u64, hold: &Hold) -> String {
+    format!("snapshot {number} is pinned, because {}; {}", hold.text(), hold.remedy(disk, number))
 }
 
 fn status(disk: &DiskView, next_save_usec: u64) -> String {
@@ -200,6 +212,9 @@ fn status(disk: &DiskView, next_save_usec: u64) -> String {
         .first()
         .map_or_else(String::new, |line| format!(", the newest of {}", moment(line.time_usec)));
     line("Snapshots", format!("{}{newest}, {} in all", status.snapshots.len(), human(status.store_bytes)));
+    for (number, hold) in status.held() {
+        line("Not loaded", held(&disk.name, number, hold));
+    }
     if !status.set_aside.is_empty() {
         line("Set aside", status.set_aside.join(", "));
     }

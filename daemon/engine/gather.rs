@@ -17,6 +17,7 @@ use logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, Pa
 use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::place::passthrough;
+use logic::ramdisk::status::DiskStatus;
 use logic::record::{Damaged, Record, Target};
 use logic::request::Store;
 use logic::vm::{Advice, Tunable};
@@ -74,7 +75,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     Ok(facts)
 }
 
-/// Looks at the mount points and the directories above them.
+/// Looks at the mount points and the directories above them, and at the newest snapshots.
 pub fn places<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     for mount in mounts_of(settings) {
         for path in ancestors_and_self(&mount.mount_point) {
@@ -82,6 +83,11 @@ pub fn places<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
             facts.mount_points.insert(path, kind);
         }
         facts.links.extend(host.link(&mount.mount_point).map(|real| (mount.mount_point.clone(), real)));
+    }
+    for disk in settings.ramdisks.iter().filter(|disk| disk.keep.is_some()) {
+        let status: DiskStatus = serde_json::from_str(&host.disk_status(&disk.name)).unwrap_or_default();
+        let newest = status.snapshots.into_iter().find(|line| line.good);
+        facts.snapshots.extend(newest.map(|line| (disk.name.clone(), line)));
     }
 }
 

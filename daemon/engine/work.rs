@@ -42,7 +42,8 @@ pub struct Reporter {
     name: String,
     work: Work<Value>,
     written: Duration,
-    _lock: OwnedFd,
+    /// `None` without a file: the progress is not published.
+    lock: Option<OwnedFd>,
 }
 
 impl Reporter {
@@ -51,6 +52,11 @@ impl Reporter {
         let busy = || Error::new(ErrorKind::Busy, format!("{verb}: another process does this already"));
         let lock = directory::take(root, name)?.ok_or_else(busy)?;
         Reporter::with(lock, root, name, verb, Value::Null)
+    }
+
+    /// A job whose progress and result are not published: for work that must not depend on that.
+    pub fn unpublished(name: &str, verb: &str) -> Reporter {
+        Reporter::new(None, Path::new("/"), name, verb, Value::Null)
     }
 
     /// As [`Reporter::begin`], but after the job of this name that is in progress, if any. The details of that job stay in
@@ -74,6 +80,12 @@ impl Reporter {
     }
 
     fn with(lock: OwnedFd, root: &Path, name: &str, verb: &str, detail: Value) -> Result<Reporter, Error> {
+        let mut reporter = Reporter::new(Some(lock), root, name, verb, detail);
+        reporter.write()?;
+        Ok(reporter)
+    }
+
+    fn new(lock: Option<OwnedFd>, root: &Path, name: &str, verb: &str, detail: Value) -> Reporter {
         let now = now();
         let work = Work {
             schema_version: SCHEMA_VERSION,
@@ -87,10 +99,12 @@ impl Reporter {
             error: None,
             detail,
         };
-        let mut reporter =
-            Reporter { root: root.to_owned(), name: name.to_owned(), work, written: now, _lock: lock };
-        reporter.write()?;
-        Ok(reporter)
+        Reporter { root: root.to_owned(), name: name.to_owned(), work, written: now, lock }
+    }
+
+    /// Whether its progress and result are published.
+    pub fn is_published(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// Reports the progress, from 0 to 1, and the current operation in words.
@@ -152,6 +166,9 @@ impl Reporter {
     }
 
     fn write(&mut self) -> Result<(), Error> {
+        if self.lock.is_none() {
+            return Ok(());
+        }
         let text = serde_json::to_string(&self.work)
             .map_err(|error| Error::failed(format!("{}: write JSON: {error}", self.name)))?;
         directory::write(&self.root, &self.name, &text).map_err(Error::failed)?;

@@ -7,6 +7,7 @@ use super::device::algorithm::Algorithm;
 pub use super::device::state::{DeviceFacts, Seen};
 use super::proc::{Memory, MountLine, SwapLine, mount_of};
 use super::ramdisk::UnitDisk;
+use super::ramdisk::status::SnapshotLine;
 use super::raw_path::RawPath;
 use super::record::{Damaged, Record, Target};
 use super::vm::{Advice, Tunable};
@@ -56,6 +57,8 @@ pub struct Facts {
     pub unit_disks: Vec<UnitDisk>,
     /// RAM disks that could not be loaded, and whose directory on disk is used instead.
     pub passthrough: BTreeSet<String>,
+    /// The newest good snapshot of each RAM disk, as far as its status shows it.
+    pub snapshots: BTreeMap<String, SnapshotLine>,
     /// Bytes in use on each mounted tmpfs, by mount point.
     pub disk_used: BTreeMap<RawPath, u64>,
     /// The verdict of the benchmark for `auto`, or why there is no valid one.

@@ -103,8 +103,12 @@ pub enum Code {
     StoreNotWritable,
     /// The last save failed.
     SaveFailed,
+    /// The store has no room for the next save.
+    StoreNearlyFull,
     /// A snapshot cannot be loaded.
     SnapshotBroken,
+    /// An intact snapshot was not loaded, or would not be, for a reason of this machine.
+    SnapshotHeld,
     /// A damaged snapshot was set aside.
     SnapshotCorrupt,
     /// RAM disks can hold more than there is memory.

@@ -41,7 +41,7 @@ impl Core {
         if let (Mode::Direct, Some(file)) = (self.mode, &self.source.file) {
             verb.extend(["--config".to_owned(), file.display().to_string()]);
         }
-        Order { name: NAME.to_owned(), unit: UNIT.to_owned(), verb, words }
+        Order { name: NAME.to_owned(), unit: UNIT.to_owned(), verb, words, without_words: None }
     }
 
     /// A run that was asked for begins after the one in progress, which the daemon or the timer may have started.

@@ -32,6 +32,8 @@ pub struct Order {
     pub verb: Vec<String>,
     /// Additional arguments of this call.
     pub words: Vec<String>,
+    /// Unit that does about the same without arguments, in case these cannot be written.
+    pub without_words: Option<String>,
 }
 
 /// How often a unit is started until its worker has taken the arguments: it may also be prevented from starting at all.
@@ -58,6 +60,14 @@ impl Core {
         };
         let how = done?;
         let file = read(&order.name);
+        if how == DONE
+            && !file
+                .as_ref()
+                .is_some_and(|work| work.started_monotonic_usec >= asked && work.result.is_some())
+        {
+            // It did the work, but could not write its result.
+            return Ok("done, without a report".to_owned());
+        }
         let (outcome, message) = ending(file.as_ref(), asked);
         let kind = match outcome {
             // PID 1 and the file disagree only if the worker was killed after it had written the file.
@@ -78,8 +88,18 @@ impl Core {
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let note = |words| work::ask(Path::new("/"), &order.name, words);
         let failed = |message| Error::new(ErrorKind::Failed, message);
-        note((!order.words.is_empty()).then_some(&order.words)).map_err(failed)?;
+        let noted = note((!order.words.is_empty()).then_some(&order.words));
         let pid_1 = Systemd::enter(&connection).await?;
+        if let (Err(message), Some(unit)) = (&noted, &order.without_words) {
+            log::warn!("{message}");
+            let how = handle.watch(pid_1.job(Verb::Start, unit, Some("main"), handle), async || None).await;
+            pid_1.leave().await;
+            return how;
+        }
+        if let Err(message) = noted {
+            pid_1.leave().await;
+            return Err(failed(message));
+        }
         let mut how;
         let mut starts = 0;
         // A start that is requested while another one is in progress, such as that of the timer, is the same to PID 1: then the arguments
@@ -88,13 +108,19 @@ impl Core {
             let job = pid_1.job(Verb::Start, &order.unit, Some("main"), handle);
             how = handle.watch(job, async || progress(&order.name)).await;
             starts += 1;
-            if how.is_err() || starts == STARTS || !work::is_asked(Path::new("/"), &order.name) {
+            if how.is_err() || !work::is_asked(Path::new("/"), &order.name) {
+                break;
+            }
+            if starts == STARTS {
+                how = Err(Error::new(ErrorKind::Busy, format!("{} is busy with other work", order.unit)));
                 break;
             }
         }
         pid_1.leave().await;
         // The worker removes the file with its arguments, unless it was never started.
-        note(None).map_err(failed)?;
+        if let Err(message) = note(None) {
+            log::warn!("{message}");
+        }
         how
     }
 }

@@ -7,7 +7,7 @@ const KINDS = {
     device: ["memory-limit-near", "size-doubtful", "swap-full", "swap-nearly-full", "writes-failed"],
     disk: ["disk-nearly-full"],
     save: ["save-failed", "store-not-writable"],
-    snapshots: ["disk-began-empty", "disk-fallback", "disk-passthrough", "snapshot-broken", "snapshot-corrupt"],
+    snapshots: ["disk-began-empty", "disk-fallback", "disk-passthrough", "snapshot-broken", "snapshot-corrupt", "snapshot-held", "store-nearly-full"],
     // Everything else is for the administrator, as the text of the remedy says.
     text: ["config-doubtful", "config-invalid", "container", "created-at-runtime", "daemon-not-running", "device-claimed-twice",
         "device-taken-over", "device-unmanaged", "disk-not-loaded", "disk-swap-below", "disk-unclean", "disks-exceed-memory",

@@ -128,7 +128,7 @@ impl Scene {
     #[track_caller]
     fn is_held(&self, what: &str) {
         let names = self.trial.names();
-        assert!(names.contains(&"gen-2.pin".to_owned()), "{what}: {names:?}");
+        assert!(names.contains(&"gen-2.held".to_owned()), "{what}: {names:?}");
         assert!(names.contains(&"gen-2.tar.zst".to_owned()), "{what}: {names:?}");
     }
 
@@ -266,7 +266,7 @@ fn forged_entries_are_left_out() {
         }
         // With a matching digest it is kept, whatever its contents.
         let names = scene.trial.names();
-        assert!(names.contains(&"gen-2.pin".to_owned()), "{what}: {names:?}");
+        assert!(names.contains(&"gen-2.held".to_owned()), "{what}: {names:?}");
         assert!(!names.iter().any(|name| name.ends_with(".bad")), "{what}: {names:?}");
         assert!(picture(&scene.trial.path("outside")) == scene.outside, "{what}");
     }
@@ -335,11 +335,18 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
 
 #[test]
 fn wrong_manifests_are_refused() {
+    // Neither does an archive without a checksum load without a manifest, nor one that is cut off.
     for text in ["", "{}", "no JSON", "{\"format_version\": 1}"] {
         let scene = Scene::new();
-        fs::write(scene.manifest(), text).unwrap();
-        scene.falls_back(text);
-        scene.is_set_aside(text);
+        let good = fs::read(scene.archive()).unwrap();
+        let plain = zstd::encode_all(zstd::decode_all(good.as_slice()).unwrap().as_slice(), 1).unwrap();
+        for archive in [&plain[..], &good[..good.len() - 1], &[&good[..], b"x"].concat()] {
+            let scene = Scene::new();
+            fs::write(scene.archive(), archive).unwrap();
+            fs::write(scene.manifest(), text).unwrap();
+            scene.falls_back(text);
+            scene.is_set_aside(text);
+        }
     }
     // A manifest of a later version: the snapshot is kept.
     let scene = Scene::new();
@@ -347,7 +354,7 @@ fn wrong_manifests_are_refused() {
     fs::write(scene.manifest(), good.replace("\"format_version\": 1", "\"format_version\": 2")).unwrap();
     let why = scene.falls_back("version 2");
     assert!(why.contains("version 2"), "{why}");
-    assert!(scene.trial.names().contains(&"gen-2.pin".to_owned()), "{:?}", scene.trial.names());
+    assert!(scene.trial.names().contains(&"gen-2.held".to_owned()), "{:?}", scene.trial.names());
     for _ in 0..4 {
         scene.trial.save().unwrap();
     }

@@ -19,6 +19,7 @@ mod config_hints;
 mod config_maintenance;
 mod conformance_rules;
 mod disk_draft;
+mod disk_held;
 mod disk_hostile;
 mod disk_rules;
 mod disk_store;

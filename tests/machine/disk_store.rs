@@ -10,6 +10,7 @@ use crate::support::{alone, may_mount};
 use engine::ErrorKind;
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
+use logic::ramdisk::hold::Hold;
 use logic::ramdisk::state::Outcome;
 
 /// A disk whose store is a separate tmpfs with one generation; `None` without privileges.
@@ -93,14 +94,15 @@ fn what_is_larger_than_the_directory_is_not_exported_and_not_restored() {
     assert_eq!(error.kind, ErrorKind::DiskFull);
     assert!(!error.message.contains("296.0") && error.full().contains("big (296.0 KiB)"), "{error:?}");
     assert_eq!(steps, 0, "before anything is written");
-    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(()));
+    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(None));
     trial.disk.place = to;
     trial.disk.trial = false;
     // The file is removed with the store.
     fs::write(trial.place().join("filler"), vec![0; 100 << 10]).unwrap();
-    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1).unwrap_err().kind, ErrorKind::DiskFull);
+    let hold = ramdisk::check_size(&calls, &trial.disk, 1).unwrap();
+    assert!(matches!(hold, Some(Hold::Size { needed, size }) if needed > size), "{hold:?}");
     small.remount("size=700k");
-    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(()));
+    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(None));
 }
 
 #[test]

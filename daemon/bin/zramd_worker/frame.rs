@@ -92,10 +92,11 @@ fn end_early(error: Error) -> ExitStatus {
     ExitStatus::Success
 }
 
-/// Reports the result of work, also in its file. Cancelled or postponed work is not an error: its exit status is 0.
+/// Reports the result of work, also in its file. Cancelled or postponed work is not an error: its exit status is 0. A file
+/// that cannot be written does not change the result.
 pub fn end(reporter: Reporter, ended: &Result<String, Stopped>) -> ExitStatus {
     if let Err(error) = reporter.end(ended) {
-        return report(&Err(error));
+        warn(&error.message);
     }
     match ended {
         Ok(message) => report(&Ok(message.clone())),

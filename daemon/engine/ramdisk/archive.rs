@@ -7,10 +7,12 @@ use std::io::{self, Read};
 use logic::ramdisk::directories::{Directories, TOP};
 use logic::ramdisk::entry::{Body, Entry, Segment};
 use logic::ramdisk::header::{self, BLOCK, Head, Map};
+use logic::ramdisk::manifest::Contents;
 use logic::ramdisk::omitted::{Omitted, Reason};
 use logic::ramdisk::paths;
 
 use super::trouble::Trouble;
+use super::walk::PAGE;
 
 /// Reads the entries of an uncompressed archive, one after the other.
 #[derive(Debug)]
@@ -164,6 +166,25 @@ pub struct Found {
     pub bytes: u64,
     /// Entries that cannot be loaded.
     pub omitted: Omitted,
+    /// The totals, as in a manifest, without the biggest files.
+    pub contents: Contents,
+}
+
+/// Adds an entry to the totals of an archive.
+fn count(contents: &mut Contents, Admitted { entry, segments, .. }: &Admitted) {
+    let data = match (&entry.body, segments) {
+        (Body::Sparse { .. }, Some(segments)) => segments.iter().map(|segment| segment.length).sum(),
+        _ => entry.stored(),
+    };
+    let occupied = u64::div_ceil(data, PAGE).saturating_mul(PAGE);
+    contents.bytes = contents.bytes.saturating_add(entry.size());
+    contents.occupied_bytes = contents.occupied_bytes.saturating_add(occupied);
+    *match entry.body {
+        Body::Directory => &mut contents.directories,
+        Body::File(_) | Body::Sparse { .. } => &mut contents.files,
+        Body::HardLink(_) => &mut contents.hard_links,
+        Body::Symlink(_) | Body::Fifo | Body::Character(..) | Body::Block(..) => &mut contents.others,
+    } += 1;
 }
 
 /// Reads an archive to its end without extracting it.
@@ -175,9 +196,10 @@ pub fn check<R: Read>(
     let mut names = Names::default();
     while let Some(admitted) = names.next(reader)? {
         match admitted {
-            Ok(Admitted { entry, .. }) => {
+            Ok(admitted) => {
                 found.entries += 1;
-                found.bytes = found.bytes.saturating_add(entry.size());
+                found.bytes = found.bytes.saturating_add(admitted.entry.size());
+                count(&mut found.contents, &admitted);
             }
             Err(Refused { path, why }) => found.omitted.add(|| path, Reason::Entry, why),
         }

@@ -4,17 +4,23 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use crate::{Error, ErrorKind};
-use host::Errno;
-use host::linux::ramdisk::Calls;
-use logic::ramdisk::manifest::{Manifest, Unusable};
+use host::linux::ramdisk::{Calls, Untrusted};
+use host::{Errno, HostError};
+use logic::ramdisk::SaveReason;
+use logic::ramdisk::hold::Hold;
+use logic::ramdisk::manifest::{Consistency, FORMAT, Manifest, Unusable};
+use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::Root;
 
 use super::archive::{Found, check};
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::store::{Generation, Store};
 use super::trouble::{Trouble, at, below, check_fit};
-use super::unpack::unpack;
+use super::unpack::{unpack, unpack_any};
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
+
+/// The first bytes of a zstd frame.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Result of a successful verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +39,13 @@ pub fn verify(
     watcher: Watcher<'_>,
 ) -> Result<Checked, Error> {
     let (store, found) = find(calls, disk, generation)?;
-    let manifest = usable(disk, &found)?;
+    let manifest = match readable(&found) {
+        Readable::As(manifest) => manifest,
+        Readable::Perhaps(why) | Readable::Not(why) => {
+            return Err(refused(ErrorKind::SnapshotCorrupt, disk, &found, &why));
+        }
+        Readable::Newer(why) => return Err(refused(ErrorKind::Unsupported, disk, &found, &why)),
+    };
     let total_bytes = manifest.contents.bytes;
     let generation = found.number;
     let found = read(disk, &store, &found, |archive| {
@@ -54,18 +66,49 @@ pub fn export(
     watcher: Watcher<'_>,
 ) -> Result<Extracted, Error> {
     let (store, found) = find(calls, disk, generation)?;
-    let manifest = usable(disk, &found)?;
+    let mut manifest = usable(calls, disk, &store, &found, &mut *watcher)?;
     refuse_kernel(calls, store.fd())?;
     let site = Site::new(calls, to)?;
-    let extracted = site.fill(disk, &found, manifest, |options| {
-        read(disk, &store, &found, |archive| {
-            unpack(calls, archive, manifest, |reader| {
-                extract(calls, reader, site.directory.as_fd(), options, watcher)
+    let mut fill = |manifest: &Manifest| {
+        site.fill(disk, &found, manifest, |options| {
+            read(disk, &store, &found, |archive| {
+                unpack(calls, archive, manifest, |reader| {
+                    extract(calls, reader, site.directory.as_fd(), options, &mut *watcher)
+                })
+                .map_err(|trouble| below(to, trouble))
             })
-            .map_err(|trouble| below(to, trouble))
         })
-    });
+    };
+    let mut extracted = fill(&manifest);
+    if extracted.as_ref().is_err_and(|error| error.kind == ErrorKind::SnapshotCorrupt)
+        && let Ok(other) = rebuilt(calls, disk, &store, &found, &mut |_| true)
+    {
+        // Only the manifest is damaged.
+        manifest = other;
+        wipe(calls, site.directory.as_fd(), to)?;
+        extracted = fill(&manifest);
+    }
     extracted.and_then(|extracted| site.name().map(|()| extracted)).map_err(|error| site.clear(error))
+}
+
+/// Why a destination was not opened: a link in its path that another user can change could lead anywhere.
+fn untrusted(to: &Path, error: Untrusted) -> Error {
+    match error {
+        Untrusted::Errno(path, errno) => at(path.display(), "open")(errno),
+        Untrusted::Foreign(link, _) => {
+            let (to, link) = (to.display(), link.display());
+            let message = format!(
+                "{to} is refused, because {link} is a symbolic link of another user; name its target"
+            );
+            Error::new(ErrorKind::Unsafe, message)
+        }
+    }
+}
+
+/// Whether an open directory belongs to the user of this process: another one could have put it there.
+fn is_ours(calls: &Calls, directory: &OwnedFd) -> Result<bool, Errno> {
+    let owner = calls.look(directory.as_fd(), b"")?.uid;
+    Ok(owner == calls.identity().map_or(0, |(uid, _)| uid))
 }
 
 fn is_empty_at(calls: &Calls, directory: &OwnedFd, to: &Path) -> Result<bool, Error> {
@@ -87,14 +130,13 @@ impl<'a> Site<'a> {
     fn new(calls: &'a Calls, to: &'a Path) -> Result<Site<'a>, Error> {
         let open = || at(to.display(), "open");
         let create = || at(to.display(), "create");
-        let (directory, unnamed) = match calls.open_directory(to) {
-            Err(Errno::NOENT) => {
+        let (directory, unnamed) = match calls.open_without_links(to, false) {
+            Err(Untrusted::Errno(_, Errno::NOENT)) => {
                 let name = to.file_name().and_then(|name| name.to_str());
                 let above =
                     to.parent().map(|above| if above == Path::new("") { Path::new(".") } else { above });
                 let (Some(name), Some(above)) = (name, above) else { return Err(open()(Errno::NOENT)) };
-                calls.make_directories(above, 0o700).map_err(create())?;
-                let above = calls.open_directory(above).map_err(create())?;
+                let above = calls.open_without_links(above, true).map_err(|error| untrusted(to, error))?;
                 // If this exists already, an export was interrupted.
                 let partial = format!(".{name}.zramd-partial");
                 match calls.make_directory(above.as_fd(), partial.as_bytes(), 0o700) {
@@ -102,9 +144,11 @@ impl<'a> Site<'a> {
                     Err(errno) => return Err(create()(errno)),
                 }
                 let made = calls.open_below(above.as_fd(), partial.as_bytes());
+                let made =
+                    made.and_then(|made| if is_ours(calls, &made)? { Ok(made) } else { Err(Errno::PERM) });
                 (made, Some((above, partial, name.to_owned())))
             }
-            opened => (opened, None),
+            opened => (Ok(opened.map_err(|error| untrusted(to, error))?), None),
         };
         let looked =
             directory.and_then(|directory| root::look(calls, directory.as_fd()).map(|was| (directory, was)));
@@ -164,16 +208,16 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Checks that a generation would fit into the empty RAM disk. Not checked if that is not mounted.
-pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<(), Error> {
-    let (_, found) = find(calls, disk, Some(number))?;
-    let manifest = usable(disk, &found)?;
+/// Why a generation would not fit into the empty RAM disk. Not checked if that is not mounted.
+pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<Option<Hold>, Error> {
+    let (store, found) = find(calls, disk, Some(number))?;
+    let manifest = usable(calls, disk, &store, &found, &mut |_| true)?;
     if !super::is_mounted(calls, &disk.place) {
-        return Ok(());
+        return Ok(None);
     }
     let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
     let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
-    check_fit(disk, &format!(", snapshot {number}"), &manifest.contents, room.size_bytes(), room.total_inodes)
+    Ok(Hold::of(&manifest.contents, room.size_bytes(), room.total_inodes))
 }
 
 fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, Generation), Error> {
@@ -186,16 +230,102 @@ fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, G
     Ok((store, found))
 }
 
-fn usable<'a>(disk: &Disk, generation: &'a Generation) -> Result<&'a Manifest, Error> {
-    generation.manifest.as_ref().map_err(|unusable| {
-        let (kind, why) = match unusable {
-            Unusable::Broken(why) => (ErrorKind::SnapshotCorrupt, why.clone()),
-            Unusable::OtherVersion(version) => {
-                (ErrorKind::Unsupported, format!("its format is version {version}"))
-            }
-        };
-        Error::new(kind, format!("{}, snapshot {}: {why}", disk.name, generation.number))
+/// Whether a generation can be read, as far as its manifest says.
+pub enum Readable<'a> {
+    /// With this manifest.
+    As(&'a Manifest),
+    /// The manifest is damaged or does not match the archive, which may be intact.
+    Perhaps(String),
+    /// Without a manifest, the archive is not ours.
+    Not(String),
+    /// Another version of zramd wrote it.
+    Newer(String),
+}
+
+/// Whether a generation can be read.
+pub fn readable(generation: &Generation) -> Readable<'_> {
+    match &generation.manifest {
+        Ok(manifest) if manifest.archive_bytes == generation.archive_bytes => Readable::As(manifest),
+        Ok(manifest) => {
+            let (found, wanted) = (generation.archive_bytes, manifest.archive_bytes);
+            Readable::Perhaps(format!("its archive has {found} bytes instead of {wanted}"))
+        }
+        Err(Unusable::Broken(why)) => Readable::Perhaps(why.clone()),
+        Err(Unusable::Missing) => Readable::Not("its manifest is missing".to_owned()),
+        Err(Unusable::OtherVersion(version)) => {
+            Readable::Newer(format!("its format is version {version}, which this program does not know"))
+        }
+    }
+}
+
+/// A manifest for an archive whose own is damaged, from reading the archive to its end. The checksum of the compression and
+/// the end of the archive show whether that is intact. The damaged manifest shows that it is a complete one of ours: an
+/// archive gets its name after its manifest.
+pub fn rebuilt(
+    calls: &Calls,
+    disk: &Disk,
+    store: &Store,
+    generation: &Generation,
+    watcher: Watcher<'_>,
+) -> Result<Manifest, Trouble> {
+    let archive = store.open_archive(generation.number).map_err(Trouble::Archive)?;
+    let modified = calls
+        .look(archive.as_fd(), b"")
+        .map_err(|errno| Trouble::Archive(HostError::new("the archive", "look at", errno)))?;
+    let mut start = [0; 5];
+    let read = calls.read_at(archive.as_fd(), &mut start, 0);
+    read.map_err(|errno| Trouble::Archive(HostError::new("the archive", "read", errno)))?;
+    // Bit 2 of the descriptor after the magic number (RFC 8878): the contents have a checksum.
+    if start[..4] != ZSTD || start[4] & 4 == 0 {
+        return Err(Trouble::Bad("it has no checksum".to_owned()));
+    }
+    let (found, digest) = unpack_any(calls, archive.as_fd(), |reader| {
+        check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes: 0 }))
+    })?;
+    let found = found?;
+    let seconds = u64::try_from(modified.mtime.seconds).unwrap_or(0);
+    let time = seconds.saturating_mul(1_000_000);
+    let old = generation.manifest.as_ref().ok();
+    Ok(Manifest {
+        format_version: FORMAT,
+        mode: old.map_or(disk.keep.mode, |manifest| manifest.mode),
+        began_at_usec: time,
+        finished_at_usec: time,
+        boot_id: String::new(),
+        reason: old.map_or(SaveReason::Unknown, |manifest| manifest.reason),
+        consistency: Consistency::Fuzzy,
+        changed: Vec::new(),
+        skipped: 0,
+        omitted: Omitted::default(),
+        contents: found.contents,
+        archive_bytes: generation.archive_bytes,
+        digest,
     })
+}
+
+/// The manifest of a generation, rebuilt if it is damaged.
+fn usable(
+    calls: &Calls,
+    disk: &Disk,
+    store: &Store,
+    generation: &Generation,
+    watcher: Watcher<'_>,
+) -> Result<Manifest, Error> {
+    let (kind, why) = match readable(generation) {
+        Readable::As(manifest) => return Ok(manifest.clone()),
+        Readable::Perhaps(why) => match rebuilt(calls, disk, store, generation, watcher) {
+            Ok(manifest) => return Ok(manifest),
+            Err(Trouble::Bad(_) | Trouble::Unusable(_)) => (ErrorKind::SnapshotCorrupt, why),
+            Err(trouble) => return Err(trouble.into()),
+        },
+        Readable::Not(why) => (ErrorKind::SnapshotCorrupt, why),
+        Readable::Newer(why) => (ErrorKind::Unsupported, why),
+    };
+    Err(refused(kind, disk, generation, &why))
+}
+
+fn refused(kind: ErrorKind, disk: &Disk, generation: &Generation, why: &str) -> Error {
+    Error::new(kind, format!("{}, snapshot {}: {why}", disk.name, generation.number))
 }
 
 fn read<T>(

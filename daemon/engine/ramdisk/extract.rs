@@ -48,6 +48,19 @@ pub struct Extracted {
     pub omitted: Omitted,
 }
 
+impl Extracted {
+    /// What could not be created, for people and without file names; `None` if there is nothing.
+    pub fn lost(&self) -> Option<String> {
+        let attributes = match self.unsupported {
+            0 => None,
+            count => Some(format!("{count} extended attributes that the file system does not support")),
+        };
+        let omitted = Some(self.omitted.summary()).filter(|_| !self.omitted.is_empty());
+        let lost: Vec<String> = omitted.into_iter().chain(attributes).collect();
+        (!lost.is_empty()).then(|| lost.join(", "))
+    }
+}
+
 /// Parameters of an extraction.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {

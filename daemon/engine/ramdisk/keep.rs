@@ -1,6 +1,7 @@
 //! RAM disks that are kept over reboots, between the configuration and their snapshots ([`crate::ramdisk`]): their
 //! requests, their public status, and the flag files that units check.
 
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::{Disk, Status};
@@ -33,7 +34,9 @@ fn root() -> &'static Path {
 /// RAM disk `name`: from the record if we mounted it, else from the configuration, else as it was when loaded. A RAM disk is
 /// saved even if its section was removed or has become invalid.
 pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
-    let recorded = gather::records(&LinuxHost::new("/"))?.remove(&Target::RamDisk(name.to_owned()));
+    // A record that cannot be read prevents no save: the configuration is likely the same.
+    let records = gather::records(&LinuxHost::new("/")).unwrap_or_default();
+    let recorded = records.into_values().find(|record| record.target == Target::RamDisk(name.to_owned()));
     if let Some(Request::RamDisk(request)) = recorded.map(|record| record.request)
         && let Some(disk) = kept(&request)
     {
@@ -43,7 +46,7 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
     if let Some(disk) = configured.as_ref().and_then(kept) {
         return Ok(disk);
     }
-    let text = files::read_optional(root(), &in_force(name)).map_err(Error::failed)?;
+    let text = files::read_optional(root(), &in_force(name)).unwrap_or_default();
     if let Ok(disk) = serde_json::from_str(&text) {
         return Ok(disk);
     }
@@ -70,12 +73,26 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
 /// A RAM disk without a section, whose snapshots are in the default directory: they are readable.
 pub fn orphan(name: &str) -> Option<Disk> {
     let store = format!("{STORES}/{name}");
-    if !archive::is_disk_name(name) || !Path::new(&store).is_dir() {
+    (archive::is_disk_name(name) && Path::new(&store).is_dir()).then(|| unconfigured(name))
+}
+
+/// A RAM disk about which nothing is left but its mark: it is saved into the default directory.
+pub fn left_over(name: &str) -> Option<Disk> {
+    if !archive::is_disk_name(name) {
         return None;
     }
+    let disk = unconfigured(name);
+    let calls = Calls::new();
+    let opened = calls.open_directory(&disk.place).ok()?;
+    let is_mounted = calls.is_mount_point(opened.as_fd()).unwrap_or(false);
+    (is_mounted && calls.mark(opened.as_fd()).is_ok_and(|(_, is_loaded)| is_loaded)).then_some(disk)
+}
+
+/// With settings that delete nothing.
+fn unconfigured(name: &str) -> Disk {
     let keep = KeepSettings {
         mode: Mode::Snapshot,
-        store,
+        store: format!("{STORES}/{name}"),
         generations: u32::MAX,
         save_interval: None,
         on_failure: Some(OnFailure::Fail),
@@ -85,7 +102,7 @@ pub fn orphan(name: &str) -> Option<Disk> {
         hook_time_limit: 0,
         time_limit: u64::from(u32::MAX),
     };
-    Some(disk(name, &place(name), KeepRequest { settings: keep, store_limit: None }))
+    disk(name, &place(name), KeepRequest { settings: keep, store_limit: None })
 }
 
 /// The RAM disk of a request, if its contents are kept.
@@ -187,6 +204,9 @@ pub fn publish(disk: &Disk, change: impl FnOnce(&mut DiskStatus)) -> Result<(), 
     status.store_bytes = found.generations.iter().map(|generation| generation.archive_bytes).sum();
     status.snapshots = lines(&found);
     status.set_aside = found.bad;
+    let room = ramdisk::next_save(&Calls::new(), disk).ok().flatten();
+    (status.next_save_bytes, status.next_room_bytes) =
+        room.map_or((0, 0), |room| (room.needed_bytes, room.free_bytes.saturating_add(room.spare_bytes)));
     change(&mut status);
     let text =
         serde_json::to_string(&status).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
@@ -199,7 +219,8 @@ pub fn lines(status: &Status) -> Vec<SnapshotLine> {
         let line = SnapshotLine {
             generation: generation.number,
             stored_bytes: generation.archive_bytes,
-            pinned: generation.pinned.clone().unwrap_or_default(),
+            pinned: generation.kept_because().unwrap_or_default(),
+            held: generation.held.clone(),
             ..SnapshotLine::default()
         };
         match &generation.manifest {
@@ -207,6 +228,8 @@ pub fn lines(status: &Status) -> Vec<SnapshotLine> {
             Ok(manifest) => SnapshotLine {
                 time_usec: manifest.finished_at_usec,
                 raw_bytes: manifest.contents.bytes,
+                occupied_bytes: manifest.contents.occupied_bytes,
+                inodes: manifest.contents.inodes(),
                 entries: manifest.contents.entries(),
                 reason: manifest.reason,
                 fuzzy: manifest.consistency == archive::manifest::Consistency::Fuzzy,

@@ -7,11 +7,13 @@ use crate::{Error, ErrorKind};
 use host::Errno;
 use host::linux::files;
 use host::linux::ramdisk::Calls;
-use logic::ramdisk::manifest::{Manifest, Unusable};
+use logic::ramdisk::hold::Hold;
+use logic::ramdisk::manifest::Manifest;
 use logic::ramdisk::state::{LoadRecord, Outcome, Place, Root, State};
 use logic::ramdisk::{Mode, OnFailure};
 
 use super::archive::ArchiveReader;
+use super::export::{Readable, readable, rebuilt};
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::pack::pack;
 use super::pipe::{Chunks, Pipe};
@@ -62,11 +64,16 @@ impl Loaded {
 
 /// Fills a RAM disk with its newest good generation. The place must be empty, and not be in use yet.
 pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
-    let store = Store::lock_for(calls, disk)?;
+    load_from(calls, disk, &Store::lock_for(calls, disk)?, watcher)
+}
+
+/// As [`load`], from a store that is claimed.
+pub fn load_from(calls: &Calls, disk: &Disk, store: &Store, watcher: Watcher<'_>) -> Result<Loaded, Error> {
     let mut job = Job::new(calls, disk, store)?;
     refuse_kernel(calls, job.place.as_fd())?;
-    if job.state.is_loaded(&job.boot_id, &job.at) {
-        let record = job.state.load.clone();
+    let is_recorded = job.state.is_loaded(&job.boot_id, &job.at);
+    if is_recorded || job.is_marked {
+        let record = job.state.load.clone().filter(|_| is_recorded);
         let (outcome, generation) =
             record.map_or((Outcome::Loaded, None), |load| (load.outcome, load.generation));
         return Ok(Loaded { generation, already: true, ..Loaded::new(outcome) });
@@ -86,8 +93,9 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
     match job.run(&mut *watcher) {
         Ok(mut loaded) => {
             loaded.unclean = job.state.unclean;
+            let is_marked = loaded.outcome != Outcome::Passthrough && job.finish_mark();
             if let Err(error) = job.remember(&loaded, watcher) {
-                let problem = if job.is_noted() {
+                let problem = if is_marked || job.is_noted() {
                     format!("it is not saved while its store cannot be written: {error}")
                 } else {
                     // The store may still say half loaded, and such a disk is wiped: a new mark makes it another one.
@@ -107,22 +115,29 @@ pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, 
 
 /// Declares the present contents of the RAM disk to be kept, without loading anything.
 pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
-    let store = Store::lock_for(calls, disk)?;
+    adopt_in(calls, disk, &Store::lock_for(calls, disk)?)
+}
+
+/// As [`adopt`], with a store that is claimed.
+pub fn adopt_in(calls: &Calls, disk: &Disk, store: &Store) -> Result<(), Error> {
     let mut job = Job::new(calls, disk, store)?;
     if let Some(newest) = job.listing.generations.first() {
         job.store.pin(newest.number, "not loaded: the contents of the disk were kept instead")?;
     }
     job.mark()?;
+    let is_marked = job.finish_mark();
     job.record(Outcome::FirstUse, None, None)
-        .or_else(|error| if job.is_noted() { Ok(()) } else { Err(error) })
+        .or_else(|error| if is_marked || job.is_noted() { Ok(()) } else { Err(error) })
 }
 
 struct Job<'a> {
     calls: &'a Calls,
     disk: &'a Disk,
-    store: Store,
+    store: &'a Store,
     place: OwnedFd,
     at: Place,
+    /// Whether the mark says that it is loaded.
+    is_marked: bool,
     /// Owner, mode and attributes of the root while the RAM disk is empty.
     was: Root,
     boot_id: String,
@@ -135,10 +150,8 @@ enum Attempt {
     Loaded(Extracted),
     /// It is damaged: it is set aside, and an older one is tried.
     Broken(String),
-    /// It may be good, but cannot be read by this program or at present: it is pinned, and an older one is tried.
-    Unreadable(String),
-    /// It is good, but too large for the disk; an older one is tried.
-    TooLarge(Error),
+    /// It may be good, but cannot be loaded for a reason of this program or machine: it is held, and an older one is tried.
+    Held(Hold, Option<Error>),
     /// It is good, but loading any other would fail as well.
     Impossible(Error),
     /// The watcher ended the job.
@@ -146,13 +159,13 @@ enum Attempt {
 }
 
 impl<'a> Job<'a> {
-    fn new(calls: &'a Calls, disk: &'a Disk, store: Store) -> Result<Job<'a>, Error> {
+    fn new(calls: &'a Calls, disk: &'a Disk, store: &'a Store) -> Result<Job<'a>, Error> {
         let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
         let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
-        let identity = root::identify(calls, disk, place.as_fd())?;
+        let (identity, is_marked) = root::identify(calls, disk, place.as_fd())?;
         let was = root::look(calls, place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
         let (state, listing) = (store.state()?, store.listing()?);
-        Ok(Job { calls, disk, store, place, at: identity, was, boot_id, state, listing })
+        Ok(Job { calls, disk, store, place, at: identity, is_marked, was, boot_id, state, listing })
     }
 
     /// Empties the RAM disk, and restores the attributes of its root.
@@ -166,8 +179,16 @@ impl<'a> Job<'a> {
     fn mark(&mut self) -> Result<(), Error> {
         let path = self.disk.place.display();
         self.calls.set_mark(self.place.as_fd()).map_err(at(&path, "mark"))?;
-        self.at = root::identify(self.calls, self.disk, self.place.as_fd())?;
+        (self.at, _) = root::identify(self.calls, self.disk, self.place.as_fd())?;
         Ok(())
+    }
+
+    /// Marks the RAM disk as loaded; false if the file system has no such attributes.
+    fn finish_mark(&self) -> bool {
+        let place = self.place.as_fd();
+        let finished = self.calls.finish_mark(place, &self.at.mark);
+        finished.is_ok()
+            && self.calls.mark(place).is_ok_and(|(mark, is_loaded)| is_loaded && mark == self.at.mark)
     }
 
     fn record(
@@ -213,14 +234,15 @@ impl<'a> Job<'a> {
         let mut refused = Vec::new();
         let mut warnings = Vec::new();
         let mut reason: Option<Error> = None;
-        let mut too_large = None;
+        let mut is_held = false;
         for generation in &self.listing.generations {
             let number = generation.number;
-            match self.attempt(generation, watcher) {
+            match self.attempt(generation, watcher, &mut warnings) {
                 Attempt::Loaded(extracted) => {
+                    if let Err(error) = self.store.loaded(number, &extracted) {
+                        warnings.push(error.to_string());
+                    }
                     if !extracted.omitted.is_empty() {
-                        // What could not be loaded exists only in this generation.
-                        self.hold(number, &extracted.omitted.summary(), &mut warnings);
                         warnings.push(extracted.omitted.report());
                     }
                     warnings.extend(reason.map(|error| error.full()));
@@ -243,22 +265,21 @@ impl<'a> Job<'a> {
                     }
                     refused.push((number, why));
                 }
-                Attempt::Unreadable(why) => {
-                    self.hold(number, &why, &mut warnings);
-                    refused.push((number, why));
-                }
-                Attempt::Ended => return Err(Trouble::Ended.into()),
-                Attempt::TooLarge(error) => {
-                    refused.push((number, error.message.clone()));
-                    too_large.get_or_insert(number);
-                    reason.get_or_insert(error);
+                Attempt::Held(hold, error) => {
+                    // The older ones follow `keep`.
+                    if !std::mem::replace(&mut is_held, true) {
+                        self.hold(number, &hold, &mut warnings);
+                    }
+                    refused.push((number, hold.text()));
+                    reason = reason.or(error);
                 }
                 Attempt::Impossible(error) => {
-                    self.hold(number, &error.message, &mut warnings);
+                    self.hold(number, &Hold::Other { why: error.message.clone() }, &mut warnings);
                     refused.push((number, error.message.clone()));
                     reason = Some(error);
                     break;
                 }
+                Attempt::Ended => return Err(Trouble::Ended.into()),
             }
         }
         let names: Vec<String> =
@@ -279,34 +300,44 @@ impl<'a> Job<'a> {
             OnFailure::Passthrough => Outcome::Passthrough,
         };
         warnings.insert(0, reason.full());
-        // Later saves of the empty disk would prune it.
-        if let Some(number) = too_large.filter(|_| outcome == Outcome::Empty) {
-            self.hold(number, &reason.message, &mut warnings);
-        }
         Ok(Loaded { refused, warnings, ..Loaded::new(outcome) })
     }
 
-    /// Pins a generation that was not loaded, until an administrator removes the pin.
-    fn hold(&self, number: u64, why: &str, warnings: &mut Vec<String>) {
-        if let Err(error) = self.store.pin(number, &format!("not loaded: {why}")) {
+    /// Keeps a generation that was not loaded, or not completely, from being pruned: later saves lack what is in it.
+    fn hold(&self, number: u64, hold: &Hold, warnings: &mut Vec<String>) {
+        if let Err(error) = self.store.hold(number, hold) {
             warnings.push(error.to_string());
         }
     }
 
-    fn attempt(&self, generation: &Generation, watcher: Watcher<'_>) -> Attempt {
-        let manifest = match &generation.manifest {
-            Ok(manifest) => manifest,
-            Err(Unusable::Broken(why)) => return Attempt::Broken(why.clone()),
-            Err(Unusable::OtherVersion(version)) => {
-                return Attempt::Unreadable(format!(
-                    "its format is version {version}, which this program does not know"
-                ));
-            }
+    fn attempt(&self, generation: &Generation, watcher: Watcher<'_>, warnings: &mut Vec<String>) -> Attempt {
+        let why = match readable(generation) {
+            Readable::As(manifest) => match self.attempt_as(generation, manifest, &mut *watcher) {
+                Attempt::Broken(why) => why,
+                other => return other,
+            },
+            Readable::Perhaps(why) => why,
+            Readable::Not(why) => return Attempt::Broken(why),
+            Readable::Newer(why) => return Attempt::Held(Hold::Other { why }, None),
         };
-        if generation.archive_bytes != manifest.archive_bytes {
-            let (found, wanted) = (generation.archive_bytes, manifest.archive_bytes);
-            return Attempt::Broken(format!("its archive has {found} bytes instead of {wanted}"));
+        // The archive has a checksum and an end of its own: perhaps only the manifest is damaged.
+        let archive = match rebuilt(self.calls, self.disk, self.store, generation, &mut *watcher) {
+            Ok(manifest) => manifest,
+            Err(Trouble::Ended) => return Attempt::Ended,
+            Err(Trouble::Bad(_) | Trouble::Unusable(_)) => return Attempt::Broken(why),
+            Err(trouble) => return Attempt::Held(Hold::Other { why: trouble.to_string() }, None),
+        };
+        let attempt = self.attempt_as(generation, &archive, watcher);
+        if matches!(attempt, Attempt::Loaded(_)) {
+            let number = generation.number;
+            warnings.push(format!("the manifest of snapshot {number} is damaged, its archive is not: {why}"));
+            // Loading works from a read-only store, too.
+            self.store.describe(number, &archive).ok();
         }
+        attempt
+    }
+
+    fn attempt_as(&self, generation: &Generation, manifest: &Manifest, watcher: Watcher<'_>) -> Attempt {
         let mode = if self.disk.keep.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
         let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
         let archive = self.store.open_archive(generation.number).map_err(Trouble::Archive);
@@ -324,16 +355,32 @@ impl<'a> Job<'a> {
         }
         match trouble {
             Trouble::Bad(why) => Attempt::Broken(format!("its archive is damaged: {why}")),
-            Trouble::Unusable(_) | Trouble::Archive(_) => Attempt::Unreadable(trouble.to_string()),
+            Trouble::Unusable(_) | Trouble::Archive(_) => {
+                Attempt::Held(Hold::Other { why: trouble.to_string() }, None)
+            }
             Trouble::Tree(_) => match Error::from(trouble) {
                 // The totals of the manifest explain it better, where they exceed the disk.
-                error if error.kind == ErrorKind::DiskFull => {
-                    Attempt::TooLarge(self.check_size(manifest).err().unwrap_or(error))
-                }
+                error if error.kind == ErrorKind::DiskFull => match self.size_hold(manifest, &error) {
+                    Ok(hold) => Attempt::Held(hold, Some(self.check_size(manifest).err().unwrap_or(error))),
+                    Err(error) => Attempt::Impossible(error),
+                },
                 error => Attempt::Impossible(error),
             },
             Trouble::Ended => Attempt::Ended,
         }
+    }
+
+    /// Why a generation that did not fit is not loaded.
+    fn size_hold(&self, manifest: &Manifest, error: &Error) -> Result<Hold, Error> {
+        let place = self.disk.place.display();
+        let room = self.calls.file_system(self.place.as_fd()).map_err(at(place, "look at"))?;
+        let (size, inodes) = (room.free_bytes(), room.space.free_inodes);
+        // A skeleton has no contents, whatever its manifest says.
+        if self.disk.keep.mode == Mode::Skeleton {
+            return Ok(Hold::Other { why: error.message.clone() });
+        }
+        let needed = manifest.contents.occupied_bytes;
+        Ok(Hold::of(&manifest.contents, size, inodes).unwrap_or(Hold::Size { needed, size }))
     }
 
     fn check_size(&self, manifest: &Manifest) -> Result<(), Error> {

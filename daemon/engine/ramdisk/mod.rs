@@ -28,15 +28,16 @@ use serde::{Deserialize, Serialize};
 use host::Errno;
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::KeepSettings;
+use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::Manifest;
 use logic::ramdisk::state::State;
 
 use super::{Error, ErrorKind};
 pub use archive::{ArchiveReader, Found, Refused};
 pub use export::{Checked, check_size, export, verify};
-pub use load::{Loaded, adopt, load};
-pub use save::{Request, Saved, save};
-pub use store::Generation;
+pub use load::{Loaded, adopt, adopt_in, load, load_from};
+pub use save::{Request, Room, Saved, next_save, save, save_in};
+pub use store::{Generation, Store};
 pub use trouble::Trouble;
 
 /// A RAM disk and the settings of its snapshots.
@@ -107,7 +108,7 @@ impl Status {
 
 /// State and generations of a RAM disk. Empty if there is no store yet.
 pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
-    let Some(store) = store::Store::glance(calls, disk)? else {
+    let Some(store) = Store::glance(calls, disk)? else {
         return Ok(Status { state: State::default(), generations: Vec::new(), bad: Vec::new() });
     };
     let listing = store.listing()?;
@@ -132,12 +133,17 @@ pub fn is_mounted(calls: &Calls, path: &Path) -> bool {
 
 /// Protects a generation from being pruned, for the reason `why`; `None` removes the protection.
 pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Result<(), Error> {
-    let store = store::Store::lock_existing(calls, disk)?;
+    let store = Store::lock_existing(calls, disk)?;
     store.find(generation)?;
     match why {
         Some(why) => store.pin(generation, why),
         None => store.unpin(generation),
     }
+}
+
+/// Protects a generation from being pruned, because it cannot be loaded.
+pub fn hold(calls: &Calls, disk: &Disk, generation: u64, hold: &Hold) -> Result<(), Error> {
+    Store::lock_existing(calls, disk)?.hold(generation, hold)
 }
 
 /// As [`delete`], but refuses to delete a good generation unless another one passes verification.
@@ -168,7 +174,7 @@ pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_
 
 /// Deletes a generation that is not pinned, including its files that were set aside.
 pub fn delete(calls: &Calls, disk: &Disk, generation: u64) -> Result<(), Error> {
-    let store = store::Store::lock_existing(calls, disk)?;
+    let store = Store::lock_existing(calls, disk)?;
     let mut found = store.listing()?.generations;
     found.retain(|found| found.number == generation);
     refuse_pinned(disk, &found)?;
@@ -176,7 +182,7 @@ pub fn delete(calls: &Calls, disk: &Disk, generation: u64) -> Result<(), Error> 
 }
 
 fn refuse_pinned(disk: &Disk, generations: &[Generation]) -> Result<(), Error> {
-    let pinned = generations.iter().find_map(|found| Some((found.number, found.pinned.as_ref()?)));
+    let pinned = generations.iter().find_map(|found| Some((found.number, found.kept_because()?)));
     let Some((number, why)) = pinned else { return Ok(()) };
     let name = &disk.name;
     let message = format!(

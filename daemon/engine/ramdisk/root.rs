@@ -11,8 +11,8 @@ use super::Disk;
 use super::trouble::at;
 use crate::{Error, ErrorKind};
 
-/// Identifies the directory, on which something must be mounted.
-pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Place, Error> {
+/// Identifies the directory, on which something must be mounted. Also returns whether its mark says that it is loaded.
+pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<(Place, bool), Error> {
     let path = disk.place.display();
     let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
     if !disk.trial && !calls.is_mount_point(place).map_err(at(&path, "look at"))? {
@@ -21,9 +21,9 @@ pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<Pla
             format!("nothing is mounted at {path}, where {} should be", disk.name),
         ));
     }
-    let mark = calls.mark(place).map_err(at(&path, "read the mark of"))?;
+    let (mark, is_loaded) = calls.mark(place).map_err(at(&path, "read the mark of"))?;
     let born = (meta.born.seconds, meta.born.nanoseconds);
-    Ok(Place { device: meta.device, inode: meta.inode, born, mark })
+    Ok((Place { device: meta.device, inode: meta.inode, born, mark }, is_loaded))
 }
 
 /// Its present owner, mode, time and attributes.

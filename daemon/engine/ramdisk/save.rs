@@ -1,5 +1,6 @@
 //! Saves a RAM disk as a generation.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Receiver;
@@ -62,13 +63,24 @@ pub enum Saved {
     },
 }
 
-/// Saves a RAM disk that was loaded in this boot. On failure, the existing generations stay as they are.
+/// Saves a RAM disk that was loaded in this boot. On failure, the existing generations stay as they are, except those that
+/// the last save of a boot has given up for its space.
 pub fn save(calls: &Calls, disk: &Disk, request: Request, watcher: Watcher<'_>) -> Result<Saved, Error> {
+    save_in(calls, disk, &Store::lock_for(calls, disk)?, request, watcher)
+}
+
+/// As [`save`], into a store that is claimed.
+pub fn save_in(
+    calls: &Calls,
+    disk: &Disk,
+    store: &Store,
+    request: Request,
+    watcher: Watcher<'_>,
+) -> Result<Saved, Error> {
     let began = calls.now_usec();
-    let store = Store::lock_for(calls, disk)?;
     let mut state = store.state()?;
     let was = state.clone();
-    let mut saved = save_locked(calls, disk, request, &store, &mut state, watcher);
+    let mut saved = save_locked(calls, disk, request, store, &mut state, watcher);
     let (outcome, generation, message) = match &saved {
         Ok(Saved::Unchanged { generation, .. }) => (SaveOutcome::Unchanged, Some(*generation), None),
         Ok(Saved::Written { generation, .. }) => (SaveOutcome::Saved, Some(*generation), None),
@@ -111,10 +123,15 @@ fn save_locked(
         }
         opened => opened.map_err(at(disk.place.display(), "open"))?,
     };
-    if let Some(why) = state.refuse_save(&boot_id, &root::identify(calls, disk, place.as_fd())?) {
-        return Err(refused(ErrorKind::NotLoaded, disk, why));
+    let (identity, is_marked) = root::identify(calls, disk, place.as_fd())?;
+    if let Some(why) = state.refuse_save(&boot_id, &identity) {
+        // The mark counts more than notes, which may be lost or out of date.
+        if !is_marked {
+            return Err(refused(ErrorKind::NotLoaded, disk, why));
+        }
+        state.fingerprint = None;
     }
-    store.clean()?;
+    let mut warnings: Vec<String> = store.clean().err().iter().map(ToString::to_string).collect();
     let listing = store.listing()?;
     let begun = Progress { doing: "saving", done_bytes: 0, total_bytes: 0 };
     let mut tree = walk_settled(calls, place.as_fd(), disk.keep.mode, &mut || watcher(begun))?;
@@ -136,69 +153,99 @@ fn save_locked(
     let loaded = state.loaded_now(&boot_id);
     let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
     let kept = listing.kept_for(disk, &room);
-    let mut pruned = find_room(store, &listing, kept, &tree, disk, request, loaded)?;
-    if !pruned.is_empty() {
-        // Until the new generation is written, the newest one is the only one certain to remain: verify it first.
-        let newest = listing.generations.iter().find(|newest| newest.is_whole());
-        verify(calls, disk, newest.map(|newest| newest.number), watcher)?;
-    }
-    for number in &pruned {
-        store.delete(*number)?;
-    }
-
+    let mut pruned = Vec::new();
+    let mut left = find_room(store, &listing, &kept, &tree, disk, request, loaded)?;
     let number = listing.next;
-    let began_at_usec = calls.now_usec();
-    let source = Source::new(calls, &place, room.magic, tree, disk, &mut || watcher(begun))?;
-    let draft = store.draft(number)?;
-    let packed = write_archive(calls, &source, disk, Some(&draft), "saving", watcher);
-    let tree = source.end(calls);
-    let same = newest(disk, &listing).filter(|(number, _)| !request.force && !pruned.contains(number));
-    if let (Ok((packed, exact, output)), Some((number, manifest))) = (&packed, same)
-        && output.is_of(manifest)
-    {
-        store.discard(&draft);
-        // Entries that could not be read now may be readable at the next save.
-        state.fingerprint = tree.fingerprint.filter(|_| *exact && packed.omitted.is_lasting());
-        state.fingerprint_of = Some(number);
-        return still(store, request, number, manifest, packed.omitted.clone());
-    }
-    let mut warnings: Vec<String> = tree.mounts.iter().map(|path| not_saved(path)).collect();
-    let written = packed.and_then(|(packed, exact, output)| {
-        let Packed { changed, omitted, contents, .. } = packed;
-        let manifest = Manifest {
-            format_version: FORMAT,
-            mode: disk.keep.mode,
-            began_at_usec,
-            finished_at_usec: calls.now_usec(),
-            boot_id,
-            reason: request.reason,
-            consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
-            changed,
-            skipped: tree.skipped,
-            omitted,
-            contents,
-            archive_bytes: output.bytes,
-            digest: output.digest(),
-        };
-        if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
-            let (size, limit) = (size_text(output.bytes), size_text(limit));
-            let why = format!("the archive has {size}, and store-limit is {limit}");
-            return Err(refused(ErrorKind::StoreFull, disk, &why));
+    let (manifest, exact, tree) = loop {
+        let removed = make_way(calls, disk, store, &listing, &left.gone, watcher);
+        match removed {
+            Ok(()) => pruned.append(&mut left.gone),
+            // Nothing of the rest is given up either.
+            Err(error) if request.last => {
+                warnings.push(error.to_string());
+                left = Way::default();
+            }
+            Err(error) => return Err(error),
         }
-        if request.reason == SaveReason::User {
-            check_limit(disk, &listing, output.bytes)?;
+        let began_at_usec = calls.now_usec();
+        let source = Source::new(calls, &place, room.magic, tree, disk, &mut || watcher(begun))?;
+        let draft = store.draft(number);
+        let packed = draft
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|draft| write_archive(calls, &source, disk, Some(draft), "saving", &mut *watcher));
+        tree = source.end(calls);
+        let same = newest(disk, &listing).filter(|(number, _)| !request.force && !pruned.contains(number));
+        if let (Ok((packed, exact, output)), Some((number, manifest)), Ok(draft)) = (&packed, same, &draft)
+            && output.is_of(manifest)
+        {
+            store.discard(draft);
+            // Entries that could not be read now may be readable at the next save.
+            state.fingerprint = tree.fingerprint.take().filter(|_| *exact && packed.omitted.is_lasting());
+            state.fingerprint_of = Some(number);
+            return still(store, request, number, manifest, packed.omitted.clone());
         }
-        read_back(calls, disk, &draft, &manifest, watcher)?;
-        store.commit(number, &draft, &manifest)?;
-        Ok((manifest, exact))
-    });
-    let (manifest, exact) = match written {
-        Ok(written) => written,
-        Err(error) => {
-            store.discard(&draft);
-            return Err(error);
+        let written = packed.map_err(Failed::ForWant).and_then(|(packed, exact, output)| {
+            let draft = draft.as_ref().map_err(Clone::clone)?;
+            let Packed { changed, omitted, contents, .. } = packed;
+            let manifest = Manifest {
+                format_version: FORMAT,
+                mode: disk.keep.mode,
+                began_at_usec,
+                finished_at_usec: calls.now_usec(),
+                boot_id: boot_id.clone(),
+                reason: request.reason,
+                consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
+                changed,
+                skipped: tree.skipped,
+                omitted,
+                contents,
+                archive_bytes: output.bytes,
+                digest: output.digest(),
+            };
+            if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
+                let (size, limit) = (size_text(output.bytes), size_text(limit));
+                let why = format!("the archive has {size}, and store-limit is {limit}");
+                return Err(Failed::ForGood(refused(ErrorKind::StoreFull, disk, &why)));
+            }
+            if request.reason == SaveReason::User {
+                check_limit(disk, &listing, output.bytes).map_err(Failed::ForGood)?;
+            }
+            read_back(calls, disk, draft, &manifest, &mut *watcher)?;
+            store.commit(number, draft, &manifest)?;
+            Ok((manifest, exact))
+        });
+        match written {
+            Ok((manifest, exact)) => break (manifest, exact, tree),
+            Err(failed) => {
+                if let Ok(draft) = &draft {
+                    store.discard(draft);
+                }
+                let error = match failed {
+                    Failed::ForWant(error) if error.kind == ErrorKind::StoreFull && request.last => error,
+                    Failed::ForWant(error) if error.kind == ErrorKind::StoreFull => {
+                        let message = format!("{}; {}", error.message, more_room(disk));
+                        return Err(Error { message, ..error });
+                    }
+                    Failed::ForWant(error) | Failed::ForGood(error) => return Err(error),
+                };
+                // The last save cannot be repeated.
+                let Some(next) = left.rest.pop_front() else {
+                    let message = format!("{}; {}", error.message, more_room(disk));
+                    return Err(Error { message, ..error });
+                };
+                left.gone.push(next);
+            }
         }
     };
+    for number in
+        pruned.iter().filter(|number| kept.iter().any(|kept| kept.number == **number && kept.is_pinned()))
+    {
+        warnings.push(format!(
+            "snapshot {number} was pinned, and is deleted: the store had no room for the last save"
+        ));
+    }
+    warnings.extend(tree.mounts.iter().map(|path| not_saved(path)));
     // The new generation is on disk.
     state.unclean = false;
     state.fingerprint = tree.fingerprint.filter(|_| exact && manifest.omitted.is_lasting());
@@ -217,6 +264,45 @@ fn save_locked(
         Err(error) => warnings.push(error.to_string()),
     }
     Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
+}
+
+/// Why an attempt to write a generation failed.
+enum Failed {
+    /// With more space in the store it may succeed.
+    ForWant(Error),
+    ForGood(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed::ForWant(error)
+    }
+}
+
+/// What to do about a store without space.
+fn more_room(disk: &Disk) -> String {
+    let name = &disk.name;
+    format!(
+        "make room there, for example with `zramdctl disk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
+    )
+}
+
+/// Deletes generations before a save.
+fn make_way(
+    calls: &Calls,
+    disk: &Disk,
+    store: &Store,
+    listing: &Listing,
+    gone: &[u64],
+    watcher: Watcher<'_>,
+) -> Result<(), Error> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    // Until the new generation is written, the newest one is the only one certain to remain: verify it first.
+    let newest = listing.generations.iter().find(|newest| newest.is_whole());
+    verify(calls, disk, newest.map(|newest| newest.number), watcher)?;
+    gone.iter().try_for_each(|number| store.delete(*number))
 }
 
 /// Reads the archive back from disk, as a load does, before it gets its name and before anything is pruned.
@@ -312,16 +398,17 @@ fn compare(
     Ok(made.is_of(manifest).then_some(packed.omitted))
 }
 
-/// The generations to remove so that the store probably has enough space.
-fn find_room(
-    store: &Store,
-    listing: &Listing,
-    mut kept: Vec<Kept>,
-    tree: &Tree,
-    disk: &Disk,
-    request: Request,
-    loaded: Option<u64>,
-) -> Result<Vec<u64>, Error> {
+/// Generations to remove for the space of a new one.
+#[derive(Default)]
+struct Way {
+    /// Before the save.
+    gone: Vec<u64>,
+    /// One after the other, if it still lacks space.
+    rest: VecDeque<u64>,
+}
+
+/// Bytes that a new generation with these contents probably needs, by the last one of the same mode.
+fn wanted_room(disk: &Disk, listing: &Listing, occupied_bytes: u64) -> u64 {
     let last = listing.generations.iter().find_map(|generation| {
         let manifest =
             generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.keep.mode)?;
@@ -330,19 +417,74 @@ fn find_room(
             content_bytes: manifest.contents.occupied_bytes,
         })
     });
-    let mut wanted = choose::wanted_room(tree.contents.occupied_bytes, last);
-    if request.reason == SaveReason::User {
-        kept.retain(|kept| kept.by_user);
+    choose::wanted_room(occupied_bytes, last)
+}
+
+/// The generations to remove so that the store probably has enough space.
+fn find_room(
+    store: &Store,
+    listing: &Listing,
+    kept: &[Kept],
+    tree: &Tree,
+    disk: &Disk,
+    request: Request,
+    loaded: Option<u64>,
+) -> Result<Way, Error> {
+    let mut wanted = wanted_room(disk, listing, tree.contents.occupied_bytes);
+    let by_user = request.reason == SaveReason::User;
+    if by_user {
         // Leave space for the next automatic save, too, which would otherwise remove this generation.
         wanted = wanted.saturating_mul(2);
     }
     let free = store.file_system()?.available_bytes;
-    let Some(gone) = choose::make_room(&kept, wanted, free, loaded) else {
-        let (wanted, free) = (size_text(wanted), size_text(free));
-        let why = format!("the store has {free} free, and about {wanted} are needed");
-        return Err(refused(ErrorKind::StoreFull, disk, &why));
-    };
-    Ok(gone)
+    let spare = choose::spare(kept, disk.keep.generations, loaded, next(disk, by_user));
+    let room = choose::make_room(&spare, wanted, free);
+    if !request.last {
+        let gone = room.ok_or_else(|| {
+            let (wanted, free) = (size_text(wanted), size_text(free));
+            let why =
+                format!("the store has {free} free, and about {wanted} are needed; {}", more_room(disk));
+            refused(ErrorKind::StoreFull, disk, &why)
+        })?;
+        return Ok(Way { gone, rest: VecDeque::new() });
+    }
+    let order = choose::give_up(kept);
+    let unpinned: Vec<Kept> = order.iter().copied().filter(|kept| !kept.is_pinned()).collect();
+    // The figure is an estimate: pinned ones go only after the save has failed without their space.
+    let gone = room.or_else(|| choose::make_room(&unpinned, wanted, free));
+    let gone = gone.unwrap_or_else(|| unpinned.iter().map(|kept| kept.number).collect());
+    let rest = order.iter().map(|kept| kept.number).filter(|number| !gone.contains(number)).collect();
+    Ok(Way { gone, rest })
+}
+
+/// A generation about to be written, as far as others matter.
+fn next(disk: &Disk, by_user: bool) -> Kept {
+    Kept { number: 0, bytes: 0, mode: disk.keep.mode, pinned: false, held: false, by_user, fits: true }
+}
+
+/// Space in a store for the next save by a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that it probably needs.
+    pub needed_bytes: u64,
+    /// Bytes that it gains by removing what is pruned after it.
+    pub spare_bytes: u64,
+    /// Bytes free.
+    pub free_bytes: u64,
+}
+
+/// The space for the next save, if the contents stay about the same; `None` without a snapshot.
+pub fn next_save(calls: &Calls, disk: &Disk) -> Result<Option<Room>, Error> {
+    let Some(store) = Store::glance(calls, disk)? else { return Ok(None) };
+    let listing = store.listing()?;
+    let Some((_, manifest)) = newest(disk, &listing) else { return Ok(None) };
+    let loaded = calls.boot_id().ok().and_then(|boot_id| store.state().ok()?.loaded_now(&boot_id));
+    let spare = choose::spare(&listing.kept(disk), disk.keep.generations, loaded, next(disk, false));
+    Ok(Some(Room {
+        needed_bytes: wanted_room(disk, &listing, manifest.contents.occupied_bytes),
+        spare_bytes: spare.iter().fold(0, |sum, kept| sum.saturating_add(kept.bytes)),
+        free_bytes: store.file_system()?.available_bytes,
+    }))
 }
 
 fn prune(store: &Store, disk: &Disk, room: &FileSystem, loaded: Option<u64>) -> Result<Vec<u64>, Error> {

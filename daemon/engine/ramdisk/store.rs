@@ -7,20 +7,24 @@ use std::time::Duration;
 
 use crate::{Error, ErrorKind};
 use host::linux::ramdisk::{Calls, FileSystem, Subject, Untrusted};
-use host::{Errno, HostError};
+use host::{Cause, Errno, Holder, HostError};
 use logic::ramdisk::choose::Kept;
 use logic::ramdisk::entry::Kind;
-use logic::ramdisk::manifest::{Manifest, Unusable, refuse_size};
+use logic::ramdisk::hold::Hold;
+use logic::ramdisk::manifest::{Manifest, Unusable};
 use logic::ramdisk::paths::Foreign;
 use logic::ramdisk::state::State;
-use logic::ramdisk::{StoreFile, archive_name, classify, manifest_name, paths, pin_name};
+use logic::ramdisk::{StoreFile, archive_name, classify, hold_name, manifest_name, paths, pin_name};
 
 use super::Disk;
+use super::extract::Extracted;
 use super::trouble::{Trouble, at, in_store};
 
 const STATE: &str = "state.json";
 /// How long to wait for another save or load with the same store.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Interval of the questions whether to wait longer.
+const POLL: Duration = Duration::from_millis(200);
 
 fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
     let (name, store) = (&disk.name, disk.store().display());
@@ -52,11 +56,19 @@ pub struct Generation {
     pub manifest: Result<Manifest, Unusable>,
     /// Size of its archive.
     pub archive_bytes: u64,
-    /// Why it is pinned, if it is.
+    /// Why it is pinned by the administrator, if it is.
     pub pinned: Option<String>,
+    /// Why it was not loaded, or not completely, although it is intact: it is pinned, too.
+    pub held: Option<Hold>,
 }
 
 impl Generation {
+    /// Why it is not pruned, if it is pinned or held.
+    pub fn kept_because(&self) -> Option<String> {
+        let held = || self.held.as_ref().map(|hold| format!("not loaded: {}", hold.text()));
+        self.pinned.clone().or_else(held)
+    }
+
     /// Whether it is good, as far as can be told without reading its archive.
     pub fn is_whole(&self) -> bool {
         self.manifest.as_ref().is_ok_and(|manifest| manifest.archive_bytes == self.archive_bytes)
@@ -85,26 +97,23 @@ impl Listing {
         let usable = |generation: &Generation| {
             let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
             let (number, bytes) = (generation.number, generation.archive_bytes);
-            let pinned = generation.pinned.is_some() || disk.spared == Some(number);
-            Some(Kept { number, bytes, mode: manifest.mode, pinned, by_user: manifest.is_by_user() })
+            let (pinned, held) = (generation.pinned.is_some(), generation.held.is_some());
+            let pinned = pinned || disk.spared == Some(number);
+            let (mode, by_user) = (manifest.mode, manifest.is_by_user());
+            Some(Kept { number, bytes, mode, pinned, held, by_user, fits: true })
         };
         self.generations.iter().filter_map(usable).collect()
     }
 
-    /// As [`Listing::kept`]; the newest one that fits into this file system is not pruned either, if newer ones do not
-    /// fit. Those requested by users do not count.
+    /// As [`Listing::kept`]; those that do not fit into this file system take the place of none that do.
     pub fn kept_for(&self, disk: &Disk, room: &FileSystem) -> Vec<Kept> {
-        let whole = self.generations.iter().filter(|generation| generation.is_whole());
-        let candidates =
-            whole.filter_map(|generation| Some((generation.number, generation.manifest.as_ref().ok()?)));
-        let mut candidates = candidates.filter(|(_, manifest)| !manifest.is_by_user()).enumerate();
-        let fitting = candidates.find(|(_, (_, manifest))| {
-            refuse_size(&manifest.contents, room.size_bytes(), room.total_inodes).is_none()
-        });
-        let spared = fitting.filter(|(place, _)| *place > 0).map(|(_, (number, _))| number);
         let mut kept = self.kept(disk);
         for kept in &mut kept {
-            kept.pinned |= spared == Some(kept.number);
+            let manifest = self.generations.iter().find(|generation| generation.number == kept.number);
+            let manifest = manifest.and_then(|generation| generation.manifest.as_ref().ok());
+            kept.fits = manifest.is_none_or(|manifest| {
+                Hold::of(&manifest.contents, room.size_bytes(), room.total_inodes).is_none()
+            });
         }
         kept
     }
@@ -115,7 +124,8 @@ impl Listing {
     }
 }
 
-/// An open store. For changes it is also locked, until it is dropped.
+/// An open store. For changes it is also locked, until it is dropped: that excludes other saves and loads of all
+/// processes, and needs no write.
 #[derive(Debug)]
 pub struct Store {
     calls: Calls,
@@ -194,12 +204,12 @@ impl Store {
     }
 
     /// Opens a store for loading; `None` if it does not exist.
-    pub fn look(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+    pub(super) fn look(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
         Store::open(calls, disk, false)
     }
 
     /// Opens a store for listing, without checking who can access it; `None` if it does not exist.
-    pub fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+    pub(super) fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
         match calls.open_directory(disk.store()) {
             Ok(directory) => Ok(Some(Store::new(calls, disk, directory))),
             Err(Errno::NOENT) => Ok(None),
@@ -208,7 +218,7 @@ impl Store {
     }
 
     /// Opens and locks an existing store.
-    pub fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+    pub(super) fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
         let store = Store::open(calls, disk, false)?
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name)))?;
         store.lock()?;
@@ -216,7 +226,33 @@ impl Store {
     }
 
     /// Opens or creates the store, refuses one that may not survive a reboot, and locks it.
-    pub fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+    pub(super) fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+        let store = Store::prepare(calls, disk)?;
+        store.lock()?;
+        Ok(store)
+    }
+
+    /// As a save or load does, which can then use the store. While another process has it, calls `wait` with that process,
+    /// if known, and returns `None` once that returns false.
+    pub fn claim(
+        calls: &Calls,
+        disk: &Disk,
+        mut wait: impl FnMut(Option<&Holder>) -> bool,
+    ) -> Result<Option<Store>, Error> {
+        let store = Store::prepare(calls, disk)?;
+        loop {
+            match calls.lock(store.fd(), &store.path, POLL) {
+                Err(HostError { cause: Cause::Locked { holder, .. }, .. }) => {
+                    if !wait(holder.as_ref()) {
+                        return Ok(None);
+                    }
+                }
+                locked => return Ok(locked.map(|()| Some(store))?),
+            }
+        }
+    }
+
+    fn prepare(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
         let store = Store::open(calls, disk, true)?
             .ok_or_else(|| at(disk.store().display(), "open")(Errno::NOENT))?;
         if !disk.trial {
@@ -228,7 +264,6 @@ impl Store {
                 return Err(Error::new(ErrorKind::Unsafe, reason));
             }
         }
-        store.lock()?;
         Ok(store)
     }
 
@@ -237,12 +272,12 @@ impl Store {
     }
 
     /// The directory.
-    pub fn fd(&self) -> BorrowedFd<'_> {
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
     /// The file system of the store.
-    pub fn file_system(&self) -> Result<FileSystem, Error> {
+    pub(super) fn file_system(&self) -> Result<FileSystem, Error> {
         self.calls.file_system(self.fd()).map_err(at(&self.path, "look at the file system of"))
     }
 
@@ -252,11 +287,12 @@ impl Store {
     }
 
     /// Lists its contents.
-    pub fn listing(&self) -> Result<Listing, Error> {
+    pub(super) fn listing(&self) -> Result<Listing, Error> {
         let names = self.calls.list(self.fd()).map_err(at(&self.path, "list"))?;
         let names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
         let mut listing = Listing { next: 1, ..Listing::default() };
-        let (mut archives, mut manifests, mut pins) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        let (mut archives, mut manifests) = (BTreeSet::new(), BTreeSet::new());
+        let (mut pins, mut holds) = (BTreeMap::new(), BTreeMap::new());
         for name in names {
             let number = match classify(&name) {
                 StoreFile::Archive(number) => {
@@ -269,6 +305,10 @@ impl Store {
                 }
                 StoreFile::Pin(number) => {
                     pins.insert(number, self.text(&name)?.unwrap_or_default());
+                    number
+                }
+                StoreFile::Held(number) => {
+                    holds.insert(number, Hold::parse(&self.text(&name)?.unwrap_or_default()));
                     number
                 }
                 StoreFile::Bad(number) => {
@@ -288,10 +328,13 @@ impl Store {
         listing
             .leftovers
             .extend(pins.keys().filter(|number| !archives.contains(number)).map(|number| pin_name(*number)));
+        listing.leftovers.extend(
+            holds.keys().filter(|number| !archives.contains(number)).map(|number| hold_name(*number)),
+        );
         for number in archives.iter().rev() {
             let manifest = match self.text(&manifest_name(*number))? {
                 Some(text) => Manifest::parse(&text),
-                None => Err(Unusable::Broken("its manifest is missing".to_owned())),
+                None => Err(Unusable::Missing),
             };
             let archive = archive_name(*number);
             let meta =
@@ -301,6 +344,7 @@ impl Store {
                 manifest,
                 archive_bytes: meta.size,
                 pinned: pins.get(number).map(|why| why.trim_end().to_owned()),
+                held: holds.remove(number),
             });
         }
         Ok(listing)
@@ -311,7 +355,7 @@ impl Store {
     }
 
     /// One generation.
-    pub fn find(&self, number: u64) -> Result<Generation, Error> {
+    pub(super) fn find(&self, number: u64) -> Result<Generation, Error> {
         let found = self.listing()?.generations.into_iter().find(|generation| generation.number == number);
         found.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no snapshot {number} in {}", self.path))
@@ -319,7 +363,7 @@ impl Store {
     }
 
     /// The state of the store. After a load in this boot, the note is at least as new as the file.
-    pub fn state(&self) -> Result<State, Error> {
+    pub(super) fn state(&self) -> Result<State, Error> {
         let noted = self.note.as_ref().and_then(|note| note.directory.text(&note.name).ok()?);
         let noted = State::parse(&noted.unwrap_or_default());
         if let (Some(load), Ok(boot_id)) = (&noted.load, self.calls.boot_id())
@@ -331,7 +375,7 @@ impl Store {
     }
 
     /// Writes the state. Even if writing the file fails, [`Store::state`] may return the new state from the note.
-    pub fn write_state(&self, state: &State) -> Result<(), Error> {
+    pub(super) fn write_state(&self, state: &State) -> Result<(), Error> {
         if let Some(Note { directory, name }) = &self.note
             && directory.replace(name, &state.text()).is_err()
         {
@@ -367,7 +411,7 @@ impl Store {
 
     /// Removes what interrupted saves left behind. An archive without its manifest is set aside, because it may still
     /// be of use.
-    pub fn clean(&self) -> Result<(), Error> {
+    pub(super) fn clean(&self) -> Result<(), Error> {
         let listing = self.listing()?;
         for name in &listing.leftovers {
             self.calls.remove(self.fd(), name.as_bytes(), false).map_err(self.at(name, "remove"))?;
@@ -379,7 +423,7 @@ impl Store {
     }
 
     /// Renames the files of a generation so that it is not tried again. Nothing is overwritten.
-    pub fn set_aside(&self, number: u64) -> Result<(), Error> {
+    pub(super) fn set_aside(&self, number: u64) -> Result<(), Error> {
         let name = manifest_name(number);
         if self.text(&name)?.is_some() {
             self.put_aside(&name)?;
@@ -404,20 +448,40 @@ impl Store {
     }
 
     /// Replaces the manifest of a generation.
-    pub fn describe(&self, number: u64, manifest: &Manifest) -> Result<(), Error> {
+    pub(super) fn describe(&self, number: u64, manifest: &Manifest) -> Result<(), Error> {
         self.replace(&manifest_name(number), &manifest.text())?;
         self.sync()
     }
 
     /// Pins a generation, which protects it from being pruned.
-    pub fn pin(&self, number: u64, why: &str) -> Result<(), Error> {
+    pub(super) fn pin(&self, number: u64, why: &str) -> Result<(), Error> {
         self.replace(&pin_name(number), &format!("{why}\n"))?;
         self.sync()
     }
 
-    /// Removes the pin.
-    pub fn unpin(&self, number: u64) -> Result<(), Error> {
+    /// Pins a generation that was not loaded, or not completely.
+    pub(super) fn hold(&self, number: u64, hold: &Hold) -> Result<(), Error> {
+        self.replace(&hold_name(number), &hold.file())?;
+        self.sync()
+    }
+
+    /// After a generation was loaded: what could not be loaded exists only in it, so it is held; else a hold ends.
+    pub fn loaded(&self, number: u64, extracted: &Extracted) -> Result<(), Error> {
+        match extracted.lost() {
+            Some(why) => self.hold(number, &Hold::Other { why }),
+            None => self.release(number),
+        }
+    }
+
+    /// Removes the hold.
+    fn release(&self, number: u64) -> Result<(), Error> {
+        if self.remove_if_there(&hold_name(number))? { self.sync() } else { Ok(()) }
+    }
+
+    /// Removes the pin and the hold.
+    pub(super) fn unpin(&self, number: u64) -> Result<(), Error> {
         self.remove_if_there(&pin_name(number))?;
+        self.remove_if_there(&hold_name(number))?;
         self.sync()
     }
 
@@ -431,8 +495,9 @@ impl Store {
     }
 
     /// Deletes a generation and its files that were set aside, the archive first: without that there is no generation.
-    pub fn delete(&self, number: u64) -> Result<(), Error> {
-        let mut names = vec![archive_name(number), manifest_name(number), pin_name(number)];
+    pub(super) fn delete(&self, number: u64) -> Result<(), Error> {
+        let mut names =
+            vec![archive_name(number), manifest_name(number), pin_name(number), hold_name(number)];
         let listing = self.listing()?;
         names.extend(listing.bad.into_iter().filter(|name| classify(name) == StoreFile::Bad(number)));
         let mut found = false;
@@ -447,7 +512,7 @@ impl Store {
     }
 
     /// Opens the archive of a generation.
-    pub fn open_archive(&self, number: u64) -> Result<OwnedFd, HostError> {
+    pub(super) fn open_archive(&self, number: u64) -> Result<OwnedFd, HostError> {
         let name = archive_name(number);
         let fail = |operation: &str, errno| HostError::new(format!("{}/{name}", self.path), operation, errno);
         let opened = self.calls.open_file(self.fd(), name.as_bytes()).map_err(|errno| fail("open", errno))?;
@@ -463,7 +528,7 @@ impl Store {
     }
 
     /// Adds the path of the archive to an error in reading it.
-    pub fn of_archive(&self, number: u64, trouble: Trouble) -> Trouble {
+    pub(super) fn of_archive(&self, number: u64, trouble: Trouble) -> Trouble {
         match trouble {
             Trouble::Archive(error) => {
                 let object = format!("{}/{}", self.path, archive_name(number));
@@ -475,7 +540,7 @@ impl Store {
 
     /// Creates a file for the archive of generation `number`. If the file system supports that, it has no name yet and
     /// disappears on exit.
-    pub fn draft(&self, number: u64) -> Result<Draft, Error> {
+    pub(super) fn draft(&self, number: u64) -> Result<Draft, Error> {
         match self.calls.create_unnamed(self.fd()) {
             Ok(file) => return Ok(Draft { file, name: None }),
             Err(Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL)) => {}
@@ -487,7 +552,7 @@ impl Store {
     }
 
     /// Removes a draft.
-    pub fn discard(&self, draft: &Draft) {
+    pub(super) fn discard(&self, draft: &Draft) {
         if let Some(name) = &draft.name {
             // On failure, the next save removes it.
             self.calls.remove(self.fd(), name.as_bytes(), false).ok();
@@ -495,7 +560,7 @@ impl Store {
     }
 
     /// Turns a draft into a generation: all of it is on disk before it gets its name.
-    pub fn commit(&self, number: u64, draft: &Draft, manifest: &Manifest) -> Result<(), Error> {
+    pub(super) fn commit(&self, number: u64, draft: &Draft, manifest: &Manifest) -> Result<(), Error> {
         let (archive, name) = (archive_name(number), manifest_name(number));
         self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
         let partial = format!("{name}.partial");

@@ -22,26 +22,36 @@ pub fn unpack<T>(
     manifest: &Manifest,
     work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
+    let (done, digest) = unpack_any(calls, archive, work)?;
+    // The digest is checked first: damaged data looks like anything to the decompressor.
+    if digest != manifest.digest {
+        let what = match done {
+            Err(Trouble::Bad(what)) => format!(", {what}"),
+            _ => String::new(),
+        };
+        return Err(Trouble::Bad(format!("its digest does not match its manifest{what}")));
+    }
+    done.map_err(|trouble| match trouble {
+        Trouble::Bad(what) => Trouble::Unusable(what),
+        other => other,
+    })
+}
+
+/// Has `work` read an archive. Returns its result, and the digest of all that was read.
+pub fn unpack_any<T>(
+    calls: &Calls,
+    archive: BorrowedFd<'_>,
+    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
+) -> Result<(Result<T, Trouble>, String), Trouble> {
     let (sender, receiver) = sync_channel(AHEAD);
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || read_archive(calls, archive, &sender));
         // The reader is dropped here, so that the thread above does not block on it.
         let done = decompress(receiver).and_then(|mut reader| work(&mut reader));
         let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
-        // The digest is checked first: a read error looks like a truncated archive to the decompressor, and damaged
-        // data like anything.
+        // A read error looks like a truncated archive to the decompressor.
         let found = digest.map_err(Trouble::Archive)?;
-        if format!("blake3:{}", found.to_hex()) != manifest.digest {
-            let what = match done {
-                Err(Trouble::Bad(what)) => format!(", {what}"),
-                _ => String::new(),
-            };
-            return Err(Trouble::Bad(format!("its digest does not match its manifest{what}")));
-        }
-        done.map_err(|trouble| match trouble {
-            Trouble::Bad(what) => Trouble::Unusable(what),
-            other => other,
-        })
+        Ok((done, format!("blake3:{}", found.to_hex())))
     })
 }
 

@@ -20,7 +20,7 @@ use super::trouble::{Trouble, in_tree, is_general};
 /// Name of the snapshot that a save creates on the RAM disk, on file systems that support snapshots.
 pub const SNAPSHOT: &str = ".zramd-snapshot";
 
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 const EXT: u64 = 0xef53;
 /// The directory where fsck puts recovered files.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";

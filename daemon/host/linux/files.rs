@@ -277,8 +277,9 @@ pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String
     let written = match (text, path.parent(), path.file_name().and_then(|name| name.to_str())) {
         (Some(text), Some(directory), Some(name)) => fs::create_dir_all(directory).and_then(|()| {
             let partial = directory.join(format!(".{name}.new"));
-            fs::write(&partial, text)?;
-            fs::rename(&partial, &path)
+            fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path)).inspect_err(|_| {
+                fs::remove_file(&partial).ok();
+            })
         }),
         _ => match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -16,6 +16,7 @@ use crate::finding::Code;
 use crate::human::human;
 use crate::init::MEASURED_SIZE;
 use crate::ramdisk::health;
+use crate::ramdisk::hold::Hold;
 use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::{Target, adopt_or_forget};
 use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request, Store};
@@ -398,6 +399,27 @@ pub(super) fn disks_exceed_memory(
     let last = disks.next_back()?;
     let origin = settings.iter().find(|disk| disk.name == last.name).map(|disk| &disk.size.origin)?;
     Some(problem(Severity::Warning, origin, message, Some(remedy)).code(Code::DisksExceedMemory))
+}
+
+/// A warning if the newest snapshot of a RAM disk does not fit into it, so that it would not be loaded.
+pub(super) fn snapshot_does_not_fit(
+    settings: &RamDiskSettings,
+    request: &RamDiskRequest,
+    facts: &Facts,
+) -> Option<Problem> {
+    let newest = facts.snapshots.get(&request.name)?;
+    let hold = Hold::of_sizes(
+        (newest.occupied_bytes, newest.inodes),
+        (request.size, request.inodes.unwrap_or(u64::MAX)),
+    )?;
+    let message = format!(
+        "the newest snapshot of {} ({}) cannot be loaded: {}",
+        request.name,
+        newest.generation,
+        hold.text()
+    );
+    let found = problem(Severity::Warning, &settings.size.origin, message, Some(hold.cure(&request.name)));
+    Some(found.code(Code::SnapshotHeld))
 }
 
 /// What fits into the RAM if the data compresses well; `None` if the amount of RAM is unknown.

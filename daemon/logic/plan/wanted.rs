@@ -377,6 +377,7 @@ fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Proble
         Ok(request) => {
             item.request = Some(Request::RamDisk(request.clone()));
             problems.extend(doubt(&disk.size, facts));
+            problems.extend(check::snapshot_does_not_fit(disk, &request, facts));
             for refusal in check::ramdisk(disk, &request, facts) {
                 refuse(&mut item, refusal, problems);
             }

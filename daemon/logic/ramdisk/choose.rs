@@ -14,10 +14,21 @@ pub struct Kept {
     pub bytes: u64,
     /// The kind of its contents.
     pub mode: Mode,
-    /// Whether it is pinned.
+    /// Whether it is pinned by the administrator, or selected for the next load.
     pub pinned: bool,
+    /// Whether it is pinned because it was not loaded, or not completely ([`super::hold::Hold`]).
+    pub held: bool,
     /// Whether an unprivileged user requested it.
     pub by_user: bool,
+    /// Whether the RAM disk is large enough for it.
+    pub fits: bool,
+}
+
+impl Kept {
+    /// Whether it is not pruned.
+    pub fn is_pinned(&self) -> bool {
+        self.pinned || self.held
+    }
 }
 
 /// Limits of a store.
@@ -29,14 +40,22 @@ pub struct Limits {
     pub store_bytes: Option<u64>,
 }
 
-/// Whether a generation is never pruned automatically: the newest of each mode, the one loaded in this boot, pinned
-/// ones.
-fn is_protected(all: &[Kept], one: &Kept, loaded: Option<u64>) -> bool {
-    let newest = |by_user: bool| {
-        let comparable = all.iter().filter(|other| other.mode == one.mode && other.by_user == by_user);
+/// Whether this is the newest of its mode, or the newest of its mode that fits: it stays until a newer one is complete.
+fn is_newest(all: &[Kept], one: &Kept) -> bool {
+    let newest = |by_user: bool, fits: bool| {
+        let comparable = all
+            .iter()
+            .filter(|other| other.mode == one.mode && other.by_user == by_user && (other.fits || !fits));
         comparable.map(|other| other.number).max()
     };
-    one.pinned || Some(one.number) == newest(false).or_else(|| newest(true)) || Some(one.number) == loaded
+    [false, true]
+        .into_iter()
+        .any(|fits| newest(false, fits).or_else(|| newest(true, fits)) == Some(one.number))
+}
+
+/// Whether a generation is never pruned automatically: the newest ones, the one loaded in this boot, pinned ones.
+fn is_protected(all: &[Kept], one: &Kept, loaded: Option<u64>) -> bool {
+    one.is_pinned() || is_newest(all, one) || Some(one.number) == loaded
 }
 
 /// Sorts by the order of pruning: first those requested by users, oldest first.
@@ -47,18 +66,25 @@ fn by_worth(all: &[Kept]) -> Vec<Kept> {
 }
 
 /// Numbers of the generations to prune after a save, in ascending order. One requested by a user is kept in addition to
-/// the others until there is a newer such one, or as many newer others as are kept.
+/// the others until there is a newer such one, or as many newer others as are kept. One that does not fit is kept as long,
+/// but takes the place of none that fits.
 pub fn prune(all: &[Kept], limits: Limits, loaded: Option<u64>) -> Vec<u64> {
     let mut newest_first = all.to_vec();
     newest_first.sort_by_key(|kept| std::cmp::Reverse(kept.number));
-    let (mut others, mut by_users) = (0, 0);
+    let (mut others, mut fitting, mut by_users) = (0, 0, 0);
     let mut gone = Vec::new();
-    for kept in newest_first.iter().filter(|kept| !kept.pinned) {
-        let stays = others < limits.keep.max(1) && (!kept.by_user || by_users == 0);
+    for kept in newest_first.iter().filter(|kept| !kept.is_pinned()) {
+        let newer = if kept.fits && !kept.by_user { fitting } else { others };
+        let stays = newer < limits.keep.max(1) && (!kept.by_user || by_users == 0);
         if !stays && !is_protected(all, kept, loaded) {
             gone.push(kept.number);
         }
-        *(if kept.by_user { &mut by_users } else { &mut others }) += 1;
+        if kept.by_user {
+            by_users += 1;
+        } else {
+            others += 1;
+            fitting += u32::from(kept.fits);
+        }
     }
     if let Some(limit) = limits.store_bytes {
         for kept in by_worth(all) {
@@ -98,19 +124,35 @@ pub fn wanted_room(content_bytes: u64, last: Option<Experience>) -> u64 {
     u64::try_from(likely.saturating_add(likely / 10).saturating_add(4096)).unwrap_or(u64::MAX)
 }
 
-/// The generations to remove before a save, so that `wanted` bytes are free, given that `free` are: those requested by
-/// users, then the oldest ones, except protected ones. `None` if that is not enough.
-pub fn make_room(all: &[Kept], wanted: u64, free: u64, loaded: Option<u64>) -> Option<Vec<u64>> {
+/// The generations that may be removed before a save, in this order: those that are pruned after it anyway.
+pub fn spare(all: &[Kept], keep: u32, loaded: Option<u64>, next: Kept) -> Vec<Kept> {
+    let next = Kept { number: u64::MAX, ..next };
+    let limits = Limits { keep, store_bytes: None };
+    let gone = prune(&[all, &[next]].concat(), limits, loaded);
+    let goes = |kept: &Kept| gone.contains(&kept.number) && !is_protected(all, kept, loaded);
+    by_worth(all).into_iter().filter(goes).collect()
+}
+
+/// The generations that the last save of a boot, which cannot be repeated, gives up for its space, in this order: those that
+/// are not pinned, then those that were not loaded, then pinned ones, in each case first those requested by users, then the
+/// oldest. The newest ones stay until the new one is complete.
+pub fn give_up(all: &[Kept]) -> Vec<Kept> {
+    let mut sorted = by_worth(all);
+    sorted.retain(|kept| !is_newest(all, kept));
+    sorted.sort_by_key(|kept| (kept.pinned, kept.held));
+    sorted
+}
+
+/// The first of these generations, so that `wanted` bytes are free, given that `free` are; `None` if all are not enough.
+pub fn make_room(from: &[Kept], wanted: u64, free: u64) -> Option<Vec<u64>> {
     let mut room = free;
     let mut gone = Vec::new();
-    for kept in by_worth(all) {
+    for kept in from {
         if room >= wanted {
             break;
         }
-        if !is_protected(all, &kept, loaded) {
-            room = room.saturating_add(kept.bytes);
-            gone.push(kept.number);
-        }
+        room = room.saturating_add(kept.bytes);
+        gone.push(kept.number);
     }
     (room >= wanted).then_some(gone)
 }
@@ -121,7 +163,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn kept(number: u64, bytes: u64) -> Kept {
-        Kept { number, bytes, mode: Mode::Snapshot, pinned: false, by_user: false }
+        Kept { number, bytes, mode: Mode::Snapshot, pinned: false, held: false, by_user: false, fits: true }
     }
 
     const TWO: Limits = Limits { keep: 2, store_bytes: None };
@@ -152,8 +194,10 @@ mod tests {
         assert_eq!(prune(&[kept(2, 10), by_user(4), kept(5, 10), kept(6, 10)], TWO, None), [2, 4]);
         let all = [kept(1, 10), kept(2, 10), by_user(3)];
         assert_eq!(prune(&all, Limits { keep: 9, store_bytes: Some(20) }, None), [3]);
-        assert_eq!(make_room(&all, 30, 20, None), Some(vec![3]));
-        assert_eq!(make_room(&[by_user(3)], 30, 20, None), None, "there is nothing else");
+        let numbers = |kept: Vec<Kept>| kept.iter().map(|kept| kept.number).collect::<Vec<_>>();
+        assert_eq!(numbers(spare(&all, 2, None, kept(0, 0))), [1]);
+        assert_eq!(numbers(spare(&all, 2, None, by_user(0))), [3]);
+        assert_eq!(numbers(spare(&[by_user(3)], 1, None, by_user(0))), [0_u64; 0], "there is nothing else");
     }
 
     #[test]
@@ -165,21 +209,56 @@ mod tests {
             wanted_room(u64::MAX, Some(Experience { archive_bytes: u64::MAX, content_bytes: 1 })),
             u64::MAX
         );
+    }
+
+    #[test]
+    fn before_a_save_goes_only_what_goes_after_it() {
         let all = [kept(1, 100), kept(2, 100), kept(3, 100)];
-        assert_eq!(make_room(&all, 50, 50, None), Some(vec![]));
-        assert_eq!(make_room(&all, 150, 50, None), Some(vec![1]));
-        assert_eq!(make_room(&all, 150, 50, Some(1)), Some(vec![2]));
-        assert_eq!(make_room(&all, 251, 50, None), None, "the last good one stays");
+        let room = |keep, loaded, wanted| make_room(&spare(&all, keep, loaded, kept(0, 0)), wanted, 50);
+        assert_eq!(room(2, None, 50), Some(vec![]));
+        assert_eq!(room(2, None, 150), Some(vec![1]));
+        assert_eq!(room(2, Some(1), 150), Some(vec![2]));
+        assert_eq!(room(2, None, 250), Some(vec![1, 2]));
+        assert_eq!(room(3, None, 250), None, "`keep` counts");
+        assert_eq!(room(1, None, 251), None, "the last good one stays");
+    }
+
+    #[test]
+    fn the_last_save_gives_up_pins_last_and_the_newest_never() {
+        let all = [
+            Kept { pinned: true, ..kept(1, 10) },
+            Kept { held: true, ..kept(2, 10) },
+            kept(3, 10),
+            Kept { pinned: true, ..kept(4, 10) },
+            Kept { by_user: true, ..kept(5, 10) },
+            kept(6, 10),
+        ];
+        let numbers: Vec<u64> = give_up(&all).iter().map(|kept| kept.number).collect();
+        assert_eq!(numbers, [5, 3, 2, 1, 4]);
+        // Nor the newest that fits.
+        let all = [kept(1, 10), kept(2, 10), Kept { fits: false, ..kept(3, 10) }];
+        let numbers: Vec<u64> = give_up(&all).iter().map(|kept| kept.number).collect();
+        assert_eq!(numbers, [1]);
+    }
+
+    #[test]
+    fn what_does_not_fit_takes_the_place_of_nothing_that_does() {
+        let large = |number| Kept { fits: false, ..kept(number, 10) };
+        assert_eq!(prune(&[kept(1, 10), kept(2, 10), large(3), kept(4, 10)], TWO, None), [1]);
+        assert_eq!(prune(&[kept(1, 10), kept(2, 10), large(3), large(4)], TWO, None), [0_u64; 0]);
+        assert_eq!(prune(&[large(1), large(2), large(3), kept(4, 10)], TWO, None), [1, 2]);
+        let held = Kept { held: true, ..large(1) };
+        assert_eq!(prune(&[held, kept(2, 10), kept(3, 10), kept(4, 10)], TWO, None), [2]);
     }
 
     fn generations() -> impl Strategy<Value = Vec<Kept>> {
-        let one = (1_u64..40, 0_u64..1000, any::<bool>(), any::<bool>(), any::<bool>());
+        let one = (1_u64..40, 0_u64..1000, any::<[bool; 5]>());
         proptest::collection::vec(one, 0..12).prop_map(|list| {
             let mut all: Vec<Kept> = Vec::new();
-            for (number, bytes, skeleton, pinned, by_user) in list {
+            for (number, bytes, [skeleton, pinned, held, by_user, fits]) in list {
                 let mode = if skeleton { Mode::Skeleton } else { Mode::Snapshot };
                 if all.iter().all(|kept| kept.number != number) {
-                    all.push(Kept { number, bytes, mode, pinned, by_user });
+                    all.push(Kept { number, bytes, mode, pinned, held, by_user, fits });
                 }
             }
             all
@@ -194,13 +273,14 @@ mod tests {
         ) {
             let limits = Limits { keep, store_bytes: limit };
             let gone = prune(&all, limits, loaded);
-            let room = make_room(&all, wanted, free, loaded);
+            let spares = spare(&all, keep, loaded, kept(0, 0));
+            let room = make_room(&spares, wanted, free);
             let others: Vec<Kept> = all.iter().copied().filter(|kept| !kept.by_user).collect();
             let newest = others.iter().map(|kept| kept.number).max();
             for list in [Some(&gone), room.as_ref()].into_iter().flatten() {
                 for number in list {
                     let kept = all.iter().find(|kept| kept.number == *number).unwrap();
-                    prop_assert!(!kept.pinned && Some(*number) != loaded && Some(*number) != newest);
+                    prop_assert!(!kept.is_pinned() && Some(*number) != loaded && Some(*number) != newest);
                 }
             }
             // Pruning again changes nothing.
@@ -208,7 +288,7 @@ mod tests {
             prop_assert!(prune(&left, limits, loaded).is_empty());
             // No more than the limit, apart from protected ones.
             let free_ones = left.iter().filter(|kept| !is_protected(&left, kept, loaded)).count();
-            prop_assert!(free_ones <= keep.max(1) as usize + 1);
+            prop_assert!(free_ones <= 2 * keep.max(1) as usize + 1);
             if let Some(limit) = limit {
                 let total: u64 = left.iter().filter(|kept| !kept.by_user).map(|kept| kept.bytes).sum();
                 prop_assert!(total <= limit || free_ones == 0);
@@ -222,10 +302,14 @@ mod tests {
                 gone.iter().copied().filter(|gone| others.iter().any(|kept| kept.number == *gone)).collect()
             };
             prop_assert_eq!(of_others(&gone), prune(&others, limits, loaded));
-            let extra: u64 = all.iter().filter(|kept| kept.by_user && !is_protected(&all, kept, loaded)).map(|kept| kept.bytes).sum();
-            if let (Some(room), Some(without)) = (room, make_room(&others, wanted, free + extra, loaded)) {
-                prop_assert_eq!(of_others(&room), without);
-            }
+            prop_assert_eq!(
+                of_others(&spares.iter().map(|kept| kept.number).collect::<Vec<_>>()),
+                spare(&others, keep, loaded, kept(0, 0)).iter().map(|kept| kept.number).collect::<Vec<_>>()
+            );
+            // The last save keeps the newest, too, and gives up no pin before what is not pinned.
+            let order = give_up(&all);
+            prop_assert!(order.iter().all(|kept| Some(kept.number) != newest));
+            prop_assert!(order.is_sorted_by_key(|kept| (kept.pinned, kept.held)));
         }
     }
 }

@@ -37,6 +37,35 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         );
     }
     let log = format!("see `journalctl -b -u zramd-disk@{name}`");
+    let refuses =
+        matches!(status.load_state, LoadState::Fallback | LoadState::Empty) && !status.refused.is_empty();
+    let newer = status.held().find(|(number, _)| refuses && *number > status.generation);
+    // The newest one is part of a finding below.
+    for (number, hold) in status.held().filter(|held| Some(*held) != newer) {
+        add(
+            Level::Warning,
+            Code::SnapshotHeld,
+            format!(
+                "snapshot {number} of {name} was not loaded, or not completely, and is pinned: {}",
+                hold.text()
+            ),
+            hold.remedy(name, number),
+        );
+    }
+    if status.next_save_bytes > status.next_room_bytes {
+        add(
+            Level::Warning,
+            Code::StoreNearlyFull,
+            format!(
+                "the store of {name} has {} for the next save, which needs about {}",
+                human(status.next_room_bytes),
+                human(status.next_save_bytes)
+            ),
+            format!(
+                "make room there, for example with `zramdctl disk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
+            ),
+        );
+    }
     match status.load_state {
         LoadState::Failed => {
             add(
@@ -55,15 +84,21 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             ),
             format!("check `zramdctl disk snapshots {name}`; {log}"),
         ),
-        LoadState::Fallback => add(
-            Level::Warning,
-            Code::DiskFallback,
-            format!(
-                "{name} was filled from snapshot {}, because newer ones cannot be loaded",
-                status.generation
-            ),
-            format!("check its store, which may be failing: {log}"),
-        ),
+        LoadState::Fallback => {
+            let why = if status.refused.is_empty() { String::new() } else { format!(": {}", status.refused) };
+            add(
+                Level::Warning,
+                Code::DiskFallback,
+                format!(
+                    "{name} was filled from snapshot {}, because newer ones cannot be loaded{why}",
+                    status.generation
+                ),
+                match newer {
+                    Some((number, hold)) => hold.remedy(name, number),
+                    None => format!("check its store, which may be failing: {log}"),
+                },
+            );
+        }
         LoadState::Empty if !status.refused.is_empty() => add(
             Level::Error,
             Code::DiskBeganEmpty,
@@ -71,9 +106,12 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                 "{name} started empty, because its newest snapshot could not be loaded: {}",
                 status.refused
             ),
-            format!(
-                "check `zramdctl disk snapshots {name}`, fix the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
-            ),
+            match newer {
+                Some((number, hold)) => hold.remedy(name, number),
+                None => format!(
+                    "check `zramdctl disk snapshots {name}`, fix the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
+                ),
+            },
         ),
         LoadState::Empty | LoadState::Loading | LoadState::Loaded => {}
     }
@@ -168,6 +206,7 @@ pub(crate) fn excess(sizes: impl Iterator<Item = u64> + Clone, memory: u64) -> O
 mod tests {
     use crate::health::{Surroundings, findings};
     use crate::ramdisk::health::*;
+    use crate::ramdisk::hold::Hold;
     use crate::ramdisk::status::SnapshotLine;
     use crate::sample::MemoryView;
 
@@ -196,6 +235,17 @@ mod tests {
         assert_eq!(disk(|disk| disk.status.load_state = LoadState::Fallback), ["disk-fallback"]);
         assert_eq!(disk(|disk| disk.status.refused = "it is too small".to_owned()), ["disk-began-empty"]);
         assert_eq!(disk(|disk| disk.status.unclean = true), ["disk-unclean"]);
+        let held = |disk: &mut DiskView| {
+            let hold = Some(Hold::Size { needed: 6 << 20, size: 4 << 20 });
+            disk.status.snapshots.push(SnapshotLine {
+                generation: 2,
+                good: true,
+                held: hold,
+                ..SnapshotLine::default()
+            });
+        };
+        assert_eq!(disk(held), ["snapshot-held"]);
+        assert_eq!(disk(|disk| disk.status.next_save_bytes = 1), ["store-nearly-full"]);
         let broken = |disk: &mut DiskView| disk.status.snapshots.push(SnapshotLine::default());
         assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
@@ -204,5 +254,23 @@ mod tests {
             disk(|disk| disk.status.set_aside.push("gen-1.json.bad".to_owned())),
             ["snapshot-corrupt"]
         );
+    }
+    #[test]
+    fn the_remedy_for_a_fallback_names_its_cause() {
+        let remedies = |held| {
+            let mut disk = DiskView { name: "logs".to_owned(), ..DiskView::default() };
+            disk.status.load_state = LoadState::Fallback;
+            disk.status.generation = 1;
+            disk.status.refused = "it is too large".to_owned();
+            disk.status.snapshots =
+                vec![SnapshotLine { generation: 2, good: true, held, ..SnapshotLine::default() }];
+            let mut found = Vec::new();
+            disk_findings(&disk, &mut found);
+            found.into_iter().map(|found| found.remedy).collect::<Vec<_>>().join("\n")
+        };
+        let size = remedies(Some(Hold::Size { needed: 13 << 19, size: 4 << 20 }));
+        assert!(size.contains("at least 7MiB") && !size.contains("failing"), "{size}");
+        let unknown = remedies(None);
+        assert!(unknown.contains("store, which may be failing"), "{unknown}");
     }
 }

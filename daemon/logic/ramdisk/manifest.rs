@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hold::Hold;
 use super::omitted::Omitted;
 use super::{Mode, SaveReason};
 
@@ -119,6 +120,8 @@ struct Version {
 pub enum Unusable {
     /// It was written by another version of zramd. It is not damaged.
     OtherVersion(u32),
+    /// There is none, so the archive is not ours.
+    Missing,
     /// It is not a manifest.
     Broken(String),
 }
@@ -156,13 +159,13 @@ impl Manifest {
 /// Why the contents of a generation do not fit into this much space. Without file names, because every user may read
 /// it.
 pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
-    let (bytes, inodes) = (contents.occupied_bytes, contents.inodes());
-    let short = if bytes > free_bytes {
-        format!("{} are needed and {} are free", size_text(bytes), size_text(free_bytes))
-    } else if inodes > free_inodes {
-        format!("{inodes} files are needed and {free_inodes} are free")
-    } else {
-        return None;
+    let short = match Hold::of(contents, free_bytes, free_inodes)? {
+        Hold::Inodes { needed, inodes } => format!("{needed} files are needed and {inodes} are free"),
+        _ => format!(
+            "{} are needed and {} are free",
+            size_text(contents.occupied_bytes),
+            size_text(free_bytes)
+        ),
     };
     Some(format!("the disk is too small: {short}"))
 }

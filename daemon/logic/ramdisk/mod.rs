@@ -9,6 +9,7 @@ pub mod entry;
 pub mod fingerprint;
 pub mod header;
 pub(crate) mod health;
+pub mod hold;
 mod keep;
 pub mod limits;
 pub mod manifest;
@@ -34,6 +35,8 @@ pub enum StoreFile {
     Manifest(u64),
     /// `gen-N.pin`: the generation is never pruned; the file contains the reason.
     Pin(u64),
+    /// `gen-N.held`: as a pin, because the generation could not be loaded; the file contains a [`hold::Hold`].
+    Held(u64),
     /// Set aside because it could not be loaded.
     Bad(u64),
     /// Left behind by an interrupted save.
@@ -57,6 +60,11 @@ pub fn pin_name(number: u64) -> String {
     format!("gen-{number}.pin")
 }
 
+/// The name of the file that holds generation `number` because it could not be loaded.
+pub fn hold_name(number: u64) -> String {
+    format!("gen-{number}.held")
+}
+
 /// The kind of a file with this name. Only names in exactly the form of the functions above are ours.
 pub fn classify(name: &str) -> StoreFile {
     if name.ends_with(".partial") {
@@ -71,6 +79,7 @@ pub fn classify(name: &str) -> StoreFile {
         "tar.zst" => StoreFile::Archive(number),
         "json" => StoreFile::Manifest(number),
         "pin" => StoreFile::Pin(number),
+        "held" => StoreFile::Held(number),
         _ if ending.ends_with(".bad") => StoreFile::Bad(number),
         _ => StoreFile::Other,
     }
@@ -118,6 +127,7 @@ mod tests {
             ("gen-18446744073709551615.json", StoreFile::Manifest(u64::MAX)),
             ("gen-18446744073709551616.json", StoreFile::Other),
             ("gen-7.pin", StoreFile::Pin(7)),
+            ("gen-7.held", StoreFile::Held(7)),
             ("gen-7.tar.zst.bad", StoreFile::Bad(7)),
             ("gen-7.json.2.bad", StoreFile::Bad(7)),
             ("gen-8.tar.zst.partial", StoreFile::Partial),
@@ -132,6 +142,7 @@ mod tests {
         assert_eq!(classify(&archive_name(3)), StoreFile::Archive(3));
         assert_eq!(classify(&manifest_name(3)), StoreFile::Manifest(3));
         assert_eq!(classify(&pin_name(3)), StoreFile::Pin(3));
+        assert_eq!(classify(&hold_name(3)), StoreFile::Held(3));
     }
 
     #[test]

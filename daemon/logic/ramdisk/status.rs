@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::SaveReason;
+use super::hold::Hold;
 use super::omitted::Reason;
 
 /// Version of the file's format.
@@ -119,10 +120,21 @@ pub struct DiskStatus {
     pub last_save_omitted: BTreeMap<Reason, u64>,
     /// Size of all snapshots in bytes.
     pub store_bytes: u64,
+    /// Bytes that the next save probably needs in the store; 0 without a snapshot.
+    pub next_save_bytes: u64,
+    /// Bytes that it can have there, including those of the snapshots that it replaces.
+    pub next_room_bytes: u64,
     /// All snapshots, newest first.
     pub snapshots: Vec<SnapshotLine>,
     /// Names of damaged files that were set aside.
     pub set_aside: Vec<String>,
+}
+
+impl DiskStatus {
+    /// Intact snapshots that were not loaded, or not completely, newest first, with the reason.
+    pub fn held(&self) -> impl Iterator<Item = (u64, &Hold)> {
+        self.snapshots.iter().filter_map(|line| Some((line.generation, line.held.as_ref()?)))
+    }
 }
 
 /// A snapshot.
@@ -148,6 +160,12 @@ pub struct SnapshotLine {
     pub good: bool,
     /// Why it is pinned; or empty.
     pub pinned: String,
+    /// Bytes that its files need on the disk.
+    pub occupied_bytes: u64,
+    /// Inodes that they need.
+    pub inodes: u64,
+    /// Why it was not loaded, or not completely, although it is intact; it is pinned, too.
+    pub held: Option<Hold>,
 }
 
 #[cfg(test)]

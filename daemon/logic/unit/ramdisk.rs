@@ -41,6 +41,11 @@ pub fn saving_timer(name: &str) -> String {
     format!("zramd-disk-save@{name}.timer")
 }
 
+/// Name of the unit that this timer starts.
+pub fn saving_unit(name: &str) -> String {
+    format!("zramd-disk-save@{name}.service")
+}
+
 /// Name of the unit for operations on request.
 pub fn doing_unit(name: &str) -> String {
     format!("zramd-disk-do@{name}.service")

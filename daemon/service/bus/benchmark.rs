@@ -235,6 +235,7 @@ impl Benchmark {
             unit: "zramd-benchmark.service".to_owned(),
             verb: vec!["benchmark".to_owned()],
             words: words(&options)?,
+            without_words: None,
         };
         self.core.owned(&call, self.core.start_work(NAME, String::new(), order).await?).await
     }

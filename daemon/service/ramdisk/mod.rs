@@ -18,15 +18,25 @@ use super::systemd::{Systemd, Verb};
 use super::work::Order;
 use logic::overlay::{Command, Overlay};
 use logic::proc::zram_number;
+use logic::ramdisk::SaveReason;
 use logic::record::Target;
 use logic::sample::DiskView;
-use logic::unit::ramdisk::{doing_unit, place_unit};
+use logic::unit::ramdisk::{doing_unit, place_unit, saving_unit};
 use logic::unit::{escape_path, setup_unit};
 
 fn order(name: &str, verb: &str, words: Vec<String>) -> Order {
     let mut all = vec![verb.to_owned(), name.to_owned()];
     all.extend(words);
-    Order { name: of_disk(name), unit: doing_unit(name), verb: vec!["kept".to_owned()], words: all }
+    // Not for other users, whose saves replace only their own.
+    let is_of_root = verb == "save" && all.iter().any(|word| word == SaveReason::Asked.word());
+    let without_words = is_of_root.then(|| saving_unit(name));
+    Order {
+        name: of_disk(name),
+        unit: doing_unit(name),
+        verb: vec!["kept".to_owned()],
+        words: all,
+        without_words,
+    }
 }
 
 impl Core {

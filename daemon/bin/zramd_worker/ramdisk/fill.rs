@@ -19,9 +19,11 @@ use super::{Job, Words, entries, left_out, sentence, warn};
 pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let name = words.name.as_str();
     let began = Instant::now();
+    job.claim()?;
+    // Without these files the mount would not be shown, or not be found again: nothing is loaded then.
     keep::remember(&job.disk)?;
     keep::mark_passthrough(name, false)?;
-    job.publish(|status| {
+    keep::publish(&job.disk, |status| {
         *status = DiskStatus { load_state: LoadState::Loading, ..keep::blank(status) };
     })?;
     let loaded = match keep::restore_wanted(name) {
@@ -40,7 +42,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
             job.publish(|status| {
                 status.load_state = LoadState::Failed;
                 status.load_message = worded(text);
-            })?;
+            });
             // A half-filled disk must not be mounted in place, and only a failure of its unit prevents that.
             return Err(match stopped {
                 Stopped::Cancelled(message) | Stopped::Postponed(message) => Error::failed(message).into(),
@@ -68,7 +70,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         status.refused = worded(filled.refused);
         status.store_problem = worded(filled.store_problem);
         status.load_took_usec = took;
-    })?;
+    });
     Ok(format!("{name}: {message}"))
 }
 
@@ -85,7 +87,7 @@ struct Filled {
 
 fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let name = job.disk.name.clone();
-    let loaded = job.watched(|calls, disk, watcher| ramdisk::load(calls, disk, watcher))?;
+    let loaded = job.watched_in(ramdisk::load_from)?;
     for (number, why) in &loaded.refused {
         warn(&name, &format!("snapshot {number} cannot be loaded: {why}"));
     }
@@ -112,6 +114,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
         (Outcome::FirstUse, None) if loaded.already => {
             (LoadState::Loaded, "it is in its first use already".to_owned())
         }
+        (Outcome::Loaded, None) => (LoadState::Loaded, "it is loaded already".to_owned()),
         (Outcome::Fallback, Some(number)) => (
             LoadState::Fallback,
             format!("snapshot {number} loaded, because newer ones cannot be loaded: {entries}, {size}"),
@@ -159,7 +162,10 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let place = job.disk.place.clone();
     let extracted =
         job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, Some(generation), &place, watcher))?;
-    ramdisk::adopt(&job.calls, &job.disk)?;
+    job.watched_in(|calls, disk, store, _| {
+        ramdisk::adopt_in(calls, disk, store)?;
+        store.loaded(generation, &extracted)
+    })?;
     let left_out = left_out(&name, &extracted.omitted);
     let (entries, size) = (entries(extracted.entries), human(extracted.bytes));
     let message = format!("snapshot {generation} restored: {entries}, {size}{left_out}");

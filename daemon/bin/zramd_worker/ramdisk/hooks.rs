@@ -17,7 +17,7 @@ use logic::work::{Outcome, Work, ending};
 use serde::de::IgnoredAny;
 
 use super::super::{configured, frame};
-use super::{Job, extend};
+use super::{Job, extend, warn};
 
 /// Output of `--help`.
 pub const HELP: &str = "pre-save|post-restore NAME REASON: the command of a RAM disk";
@@ -59,18 +59,24 @@ impl Hook {
         Ok(hook::run(self.words(disk), &variables, time_limit(disk), proceed)?)
     }
 
-    /// Runs the command in a unit of PID 1, and waits for its end.
+    /// Runs the command in a unit of PID 1, and waits for its end. If its words cannot be written there, it runs as a child:
+    /// better in the sandbox of the worker than not at all.
     fn run_unit(self, disk: &Disk, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
         let name = &disk.name;
         let (unit, work) = (hook_unit(name), work_name(name));
         let ask = |words: Option<&[String]>| work::ask(Path::new("/"), &work, words).map_err(Error::failed);
-        ask(Some(&[self.key(), name, reason].map(str::to_owned)))?;
+        if let Err(error) = ask(Some(&[self.key(), name, reason].map(str::to_owned))) {
+            warn(name, &format!("{} runs without a unit of its own: {error}", self.key()));
+            return self.run(disk, reason, proceed);
+        }
         let asked = micros(LinuxHost::new("/").monotonic());
         // PID 1 has a private socket, so this works before the bus is started and after it was stopped.
         let systemctl =
             |verb: &str| ["systemctl", "--no-ask-password", "--quiet", verb, &unit].map(str::to_owned);
         let started = hook::run(&systemctl("start"), &[], time_limit(disk) + UNIT, proceed);
-        ask(None)?;
+        if let Err(error) = ask(None) {
+            warn(name, &error.to_string());
+        }
         if started.is_err() {
             // The unit would run until its own time limit.
             hook::run(&systemctl("stop"), &[], UNIT, || true).ok();

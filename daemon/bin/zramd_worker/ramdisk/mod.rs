@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use engine::ramdisk::{self, Disk, Progress, Request, Saved, keep};
+use engine::ramdisk::{self, Disk, Progress, Request, Saved, Store, keep};
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
@@ -30,7 +30,7 @@ pub const HELP: &str = "load|save|verify|export|pin|unpin|delete|prepare-restore
 /// Interval of requests to the service manager to extend the timeout, and the extension.
 const EXTEND_EVERY: Duration = Duration::from_secs(2);
 const EXTEND_BY: Duration = Duration::from_secs(60);
-/// Polling interval while another process works on the disk.
+/// Polling interval while another process publishes its progress.
 const LOOK: Duration = Duration::from_millis(100);
 
 struct Words {
@@ -93,6 +93,8 @@ pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
 struct Job {
     disk: Disk,
     calls: Calls,
+    /// Held by a save or load from its beginning, including its commands, to its end.
+    store: Option<Store>,
     reporter: Reporter,
     deadline: Instant,
     extended: Instant,
@@ -113,14 +115,15 @@ fn extend(last: &mut Instant) {
 }
 
 impl Job {
-    /// Waits until other work on the disk has ended, and begins.
     fn begin(words: &Words) -> Result<Job, Error> {
         let (name, verb) = (words.name.as_str(), words.verb.as_str());
-        let mut disk = match keep::find(&configured::loaded(words.config.as_ref()), name) {
-            // The disk is no longer configured, but its snapshots can be read.
-            Err(error) if error.kind == ErrorKind::NotFound && ["verify", "export"].contains(&verb) => {
-                keep::orphan(name).ok_or(error)?
-            }
+        let disk = match keep::find(&configured::loaded(words.config.as_ref()), name) {
+            // The disk is no longer configured, but its snapshots can be read, and what is in it can be saved.
+            Err(error) if error.kind == ErrorKind::NotFound => match verb {
+                "verify" | "export" => keep::orphan(name).ok_or(error)?,
+                "save" => keep::left_over(name).ok_or(error)?,
+                _ => return Err(error),
+            },
             found => found?,
         };
         if ["load", "save", "prepare-restore"].contains(&verb) {
@@ -132,29 +135,81 @@ impl Job {
             }
         }
         let now = Instant::now();
-        let deadline = now + Duration::from_secs(disk.keep.time_limit);
-        let (work, mut extended) = (format!("disk-{name}"), now);
-        let reporter = loop {
-            match Reporter::begin(Path::new("/"), &work, verb) {
-                Ok(reporter) => break reporter,
-                Err(error) if Instant::now() >= deadline || interrupt::is_asked() => return Err(error),
-                Err(_) => {
-                    extend(&mut extended);
-                    std::thread::sleep(LOOK);
-                }
-            }
-        };
-        // Read only now: other work on the disk may have changed it.
-        disk.spared = keep::restore_wanted(name);
-        Ok(Job {
-            disk,
+        let mut job = Job {
             calls: Calls::new(),
-            reporter,
-            deadline,
-            extended,
+            store: None,
+            reporter: Reporter::unpublished(name, verb),
+            deadline: now + Duration::from_secs(disk.keep.time_limit),
+            disk,
+            extended: now,
             hook_units: words.config.is_none() && unit_files::is_booted(Path::new("/")),
             stopped: None,
-        })
+        };
+        job.report_as(verb)?;
+        Ok(job)
+    }
+
+    /// Publishes the progress from now on, after other work on the disk that does so. A save does not wait for that, and no
+    /// work but a load, which needs other files there as well, depends on a file that can be written.
+    fn report_as(&mut self, verb: &str) -> Result<(), Error> {
+        let name = self.disk.name.clone();
+        loop {
+            match Reporter::begin(Path::new("/"), &format!("disk-{name}"), verb) {
+                Ok(reporter) => self.reporter = reporter,
+                Err(error) if error.kind == ErrorKind::Busy && verb == "save" => {}
+                Err(error) if error.kind == ErrorKind::Busy => {
+                    if Instant::now() >= self.deadline || interrupt::is_asked() {
+                        return Err(error);
+                    }
+                    extend(&mut self.extended);
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+                Err(error) if verb == "load" => return Err(error),
+                Err(error) => warn(&name, &format!("its progress is not published: {error}")),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Claims the store, after a save or load of another process, which is named.
+    fn claim(&mut self) -> Result<(), Stopped> {
+        let (name, deadline) = (self.disk.name.clone(), self.deadline);
+        let mut holder = None;
+        let extended = &mut self.extended;
+        let store = Store::claim(&self.calls, &self.disk, |found| {
+            let found = found.map_or_else(|| "another process".to_owned(), ToString::to_string);
+            if holder.as_ref() != Some(&found) {
+                warn(&name, &format!("waits for {found}, which saves or loads it"));
+                holder = Some(found);
+            }
+            extend(extended);
+            !interrupt::is_asked() && Instant::now() < deadline
+        })?;
+        if store.is_none() {
+            let holder = holder.unwrap_or_default();
+            let limit = self.disk.keep.time_limit;
+            return Err(if interrupt::is_asked() {
+                Stopped::Cancelled(format!("{name}: cancelled while {holder} was saving or loading it"))
+            } else {
+                let message = format!(
+                    "{name}: {holder} saves or loads it, and has not ended within {limit} s (time-limit); end that process, then try again"
+                );
+                Error::new(ErrorKind::Busy, message).into()
+            });
+        }
+        self.store = store;
+        if !self.reporter.is_published()
+            && let Ok(reporter) = Reporter::begin(Path::new("/"), &format!("disk-{name}"), "save")
+        {
+            // The other process published its progress.
+            self.reporter = reporter;
+        }
+        // The time of others does not count.
+        self.deadline = Instant::now() + Duration::from_secs(self.disk.keep.time_limit);
+        // Read only now: other work on the disk may have changed it.
+        self.disk.spared = self.disk.spared.or_else(|| keep::restore_wanted(&name));
+        Ok(())
     }
 
     /// Publishes the progress, and returns false when the operation is cancelled or has exceeded its time limit. Until its
@@ -185,13 +240,33 @@ impl Job {
     ) -> Result<T, Stopped> {
         let (calls, disk) = (self.calls.clone(), self.disk.clone());
         let done = work(&calls, &disk, &mut |progress| self.progress(progress));
+        self.ended(done)
+    }
+
+    /// As [`Job::watched`], in the claimed store.
+    fn watched_in<T>(
+        &mut self,
+        work: impl FnOnce(&Calls, &Disk, &Store, ramdisk::Watcher<'_>) -> Result<T, Error>,
+    ) -> Result<T, Stopped> {
+        let Some(store) = self.store.take() else {
+            return Err(Error::failed("the store is not claimed").into());
+        };
+        let done = self.watched(|calls, disk, watcher| work(calls, disk, &store, watcher));
+        self.store = Some(store);
+        done
+    }
+
+    fn ended<T>(&mut self, done: Result<T, Error>) -> Result<T, Stopped> {
         // Work that was complete when its watcher ended it has succeeded.
         let stopped = self.stopped.take();
         done.map_err(|error| stopped.unwrap_or(Stopped::Failed(error)))
     }
 
-    fn publish(&self, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
-        keep::publish(&self.disk, change)
+    /// Publishes the status. Without that, the work is the same.
+    fn publish(&self, change: impl FnOnce(&mut DiskStatus)) {
+        if let Err(error) = keep::publish(&self.disk, change) {
+            warn(&self.disk.name, &format!("its status is not published: {error}"));
+        }
     }
 }
 
@@ -222,6 +297,11 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         return Ok(format!("{name}: not in use, nothing to save"));
     }
     let last = reason == SaveReason::Stop;
+    match job.claim() {
+        Err(Stopped::Failed(error)) => return Err(failed_save(job, error)),
+        Err(Stopped::Cancelled(message)) if last => return Err(failed_save(job, Error::failed(message))),
+        claimed => claimed?,
+    }
     let mut notes = Vec::new();
     match job.hook(Hook::PreSave, reason.word()) {
         Ok(()) => {}
@@ -233,7 +313,8 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         Err(stopped) => return Err(stopped),
     }
     let request = Request { reason, force: false, last };
-    let saved = job.watched(|calls, disk, watcher| ramdisk::save(calls, disk, request, watcher));
+    let saved =
+        job.watched_in(|calls, disk, store, watcher| ramdisk::save_in(calls, disk, store, request, watcher));
     let (result, mut message, omitted) = match saved {
         Ok(Saved::Unchanged { generation, omitted }) => {
             (SaveResult::Unchanged, format!("nothing has changed since snapshot {generation}"), omitted)
@@ -271,7 +352,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         status.last_save_message = worded(text);
         status.last_save_omitted = omitted.counts;
         status.store_problem.clear();
-    })?;
+    });
     Ok(format!("{name}: {message}"))
 }
 
@@ -284,19 +365,16 @@ fn sentence(stopped: &Stopped) -> String {
 
 fn failed_save(job: &Job, error: Error) -> Stopped {
     let text = error.to_string();
-    let noted = job.publish(|status| {
+    job.publish(|status| {
         status.last_save_usec = clock::unix_usec();
         status.last_save_result = SaveResult::Failed;
         status.last_save_message = worded(text);
     });
-    Stopped::Failed(match noted {
-        Ok(()) => error,
-        Err(other) => error.join(other),
-    })
+    Stopped::Failed(error)
 }
 
 fn refresh(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    job.publish(|_| {})?;
+    keep::publish(&job.disk, |_| {})?;
     Ok(format!("{}: snapshots checked", words.name))
 }
 
@@ -340,6 +418,7 @@ mod tests {
         Job {
             disk,
             calls: Calls::new(),
+            store: None,
             reporter: Reporter::begin(root, "trial", "save").unwrap(),
             deadline: now + Duration::from_secs(3600),
             extended: now.checked_sub(EXTEND_EVERY).unwrap(),

@@ -11,7 +11,7 @@ use host::linux::LinuxHost;
 use logic::human::human;
 use logic::ramdisk::SaveReason;
 
-use super::{Job, Words, entries, left_out, save};
+use super::{Job, Words, entries, left_out, save, warn};
 
 /// The snapshot number at this position; `None` is the newest.
 fn generation(words: &Words, at: usize) -> Result<Option<u64>, Error> {
@@ -51,21 +51,21 @@ pub(super) fn pin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
     let why = words.rest.get(1).map_or("asked for", String::as_str);
     ramdisk::pin(&job.calls, &job.disk, number, Some(why))?;
-    job.publish(|_| {})?;
+    job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is kept until it is unpinned", words.name))
 }
 
 pub(super) fn unpin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
     ramdisk::pin(&job.calls, &job.disk, number, None)?;
-    job.publish(|_| {})?;
+    job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is no longer pinned", words.name))
 }
 
 pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     let number = named(words)?;
     job.watched(|calls, disk, watcher| ramdisk::delete_spare(calls, disk, number, watcher))?;
-    job.publish(|_| {})?;
+    job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is deleted", words.name))
 }
 
@@ -74,7 +74,21 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
     let name = words.name.as_str();
     let number = generation(words, 0)?;
     let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
-    ramdisk::check_size(&job.calls, &job.disk, checked.generation)?;
+    if let Some(hold) = ramdisk::check_size(&job.calls, &job.disk, checked.generation)? {
+        // Until the disk is larger, later saves must not replace it.
+        let held = ramdisk::hold(&job.calls, &job.disk, checked.generation, &hold);
+        if let Err(error) = held {
+            warn(name, &error.to_string());
+        }
+        job.publish(|_| {});
+        let message = format!(
+            "{name}: snapshot {} is not loaded: {}; {}",
+            checked.generation,
+            hold.text(),
+            hold.cure(name)
+        );
+        return Err(Error::new(ErrorKind::DiskFull, message).into());
+    }
     job.disk.spared = Some(checked.generation);
     save(
         job,
@@ -92,7 +106,7 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
 
 pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     keep::want_restore(&words.name, None)?;
-    job.publish(|_| {})?;
+    job.publish(|_| {});
     let place = &job.disk.place;
     let is_mounted = ramdisk::is_mounted(&job.calls, place);
     let users =

@@ -32,6 +32,8 @@ type Result<T> = std::result::Result<T, Errno>;
 
 /// Extended attribute of the root of a disk, by which a loaded disk is recognised.
 const MARK: &[u8] = b"trusted.zramd.disk";
+/// The end of the mark of a directory that is loaded completely.
+const LOADED: &str = " loaded";
 
 /// Attributes for access control, or that only root can set: they are read by name if there are too many to list.
 const KNOWN: [&[u8]; 8] = [
@@ -367,7 +369,12 @@ impl Calls {
         let mode = Mode::from_raw_mode(mode);
         match subject {
             Subject::Open(file) => rustix::fs::fchmod(file, mode)?,
-            Subject::Named(directory, name) => rustix::fs::chmodat(directory, name, mode, AtFlags::empty())?,
+            Subject::Named(directory, name) => {
+                // chmod(2) would follow a link that another user has put there meanwhile.
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+                rustix::fs::chmod(proc_path(file.as_fd(), b"").as_slice(), mode)?;
+            }
         }
         Ok(())
     }
@@ -440,12 +447,20 @@ impl Calls {
         Ok(())
     }
 
-    /// Writes a new mark on a directory.
+    /// Writes a new mark on a directory, which is not loaded yet.
     pub fn set_mark(&self, directory: BorrowedFd<'_>) -> Result<()> {
-        self.enter("fsetxattr", || "mark".to_owned())?;
         let mut mark = [0; 16];
         rustix::rand::getrandom(&mut mark, rustix::rand::GetRandomFlags::empty())?;
-        let text = format!("{:032x}", u128::from_ne_bytes(mark));
+        self.write_mark(directory, &format!("{:032x}", u128::from_ne_bytes(mark)))
+    }
+
+    /// Adds to the mark that the directory is loaded: it can be saved even if all notes about it are lost.
+    pub fn finish_mark(&self, directory: BorrowedFd<'_>, mark: &str) -> Result<()> {
+        self.write_mark(directory, &format!("{mark}{LOADED}"))
+    }
+
+    fn write_mark(&self, directory: BorrowedFd<'_>, text: &str) -> Result<()> {
+        self.enter("fsetxattr", || "mark".to_owned())?;
         match rustix::fs::fsetxattr(directory, MARK, text.as_bytes(), XattrFlags::empty()) {
             // Without attributes or privileges the disk is recognised in other ways.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => Ok(()),
@@ -453,14 +468,18 @@ impl Calls {
         }
     }
 
-    /// The mark on a directory; empty if there is none.
-    pub fn mark(&self, directory: BorrowedFd<'_>) -> Result<String> {
+    /// The mark on a directory, empty if there is none, and whether the directory is loaded according to it.
+    pub fn mark(&self, directory: BorrowedFd<'_>) -> Result<(String, bool)> {
         self.enter("fgetxattr", || "mark".to_owned())?;
         let mut mark = [0; 64];
         match rustix::fs::fgetxattr(directory, MARK, &mut mark) {
-            Ok(length) => Ok(String::from_utf8_lossy(&mark[..length]).into_owned()),
+            Ok(length) => {
+                let text = String::from_utf8_lossy(&mark[..length]);
+                let loaded = text.strip_suffix(LOADED);
+                Ok((loaded.unwrap_or(&text).to_owned(), loaded.is_some()))
+            }
             Err(rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => {
-                Ok(String::new())
+                Ok((String::new(), false))
             }
             Err(error) => Err(error.into()),
         }
@@ -494,7 +513,12 @@ impl Calls {
         Ok(rustix::fs::syncfs(directory)?)
     }
 
-    /// Waits for the lock of a directory, which allows one save or load at a time; `shown` is its path, for messages.
+    /// Waits for the lock of a directory, which allows one save or load at a time and needs no write; `shown` is its path,
+    /// for messages.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Locked`](crate::Cause::Locked) after `patience`, with the process that holds it.
     pub fn lock(
         &self,
         directory: BorrowedFd<'_>,

@@ -27,6 +27,15 @@ impl Calls {
     /// Opens a directory for reading if only root and we can change what its path leads to: every component, and every link
     /// on the way, is checked after it was opened. `create` makes missing components with mode 0700.
     pub fn open_trusted(&self, path: &Path, create: bool) -> Result<OwnedFd, Untrusted> {
+        self.open_checked(path, create, &[Part::Above, Part::Link, Part::Last])
+    }
+
+    /// As [`Calls::open_trusted`], but directories may belong to other users; only their links are not followed.
+    pub fn open_without_links(&self, path: &Path, create: bool) -> Result<OwnedFd, Untrusted> {
+        self.open_checked(path, create, &[Part::Link])
+    }
+
+    fn open_checked(&self, path: &Path, create: bool, checked: &[Part]) -> Result<OwnedFd, Untrusted> {
         let mut shown = PathBuf::from("/");
         let fail = |shown: &Path| {
             let shown = shown.to_owned();
@@ -50,7 +59,9 @@ impl Calls {
                 _ => return Err(fail(&shown)(Errno(libc::ENOTDIR))),
             };
             let us = rustix::process::geteuid().as_raw();
-            if let Some(foreign) = foreign(part, stat.st_uid, stat.st_mode, us) {
+            if let Some(foreign) = foreign(part, stat.st_uid, stat.st_mode, us)
+                && checked.contains(&part)
+            {
                 return Err(Untrusted::Foreign(shown, foreign));
             }
             if part != Part::Link {

@@ -1,0 +1,122 @@
+//! Why an intact snapshot was not loaded, or not completely: the file `gen-N.held`. Such a snapshot is pinned until it is
+//! loaded, unpinned or deleted.
+
+use serde::{Deserialize, Serialize};
+
+use super::manifest::{Contents, size_text};
+
+/// The reason, which is one of this machine or its configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "lack", rename_all = "kebab-case")]
+pub enum Hold {
+    /// The RAM disk is too small.
+    Size {
+        /// Bytes of its files.
+        needed: u64,
+        /// Bytes that the empty RAM disk has.
+        size: u64,
+    },
+    /// The RAM disk has too few inodes.
+    Inodes {
+        /// Inodes of its files.
+        needed: u64,
+        /// Inodes that the empty RAM disk has.
+        inodes: u64,
+    },
+    /// Anything else. Without file names, because every user may read it.
+    Other {
+        /// The error.
+        why: String,
+    },
+}
+
+impl Hold {
+    /// Whether these contents do not fit.
+    pub fn of(contents: &Contents, size: u64, inodes: u64) -> Option<Hold> {
+        Hold::of_sizes((contents.occupied_bytes, contents.inodes()), (size, inodes))
+    }
+
+    /// As [`Hold::of`], for bytes and inodes that are needed and that there are.
+    pub fn of_sizes(needed: (u64, u64), found: (u64, u64)) -> Option<Hold> {
+        if needed.0 > found.0 {
+            return Some(Hold::Size { needed: needed.0, size: found.0 });
+        }
+        (needed.1 > found.1).then_some(Hold::Inodes { needed: needed.1, inodes: found.1 })
+    }
+
+    /// Parses the file. Other text is a reason, too.
+    pub fn parse(text: &str) -> Hold {
+        serde_json::from_str(text).unwrap_or_else(|_| Hold::Other { why: text.trim().to_owned() })
+    }
+
+    /// Its JSON.
+    pub fn file(&self) -> String {
+        let mut text = serde_json::to_string(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// The reason, for people.
+    pub fn text(&self) -> String {
+        match self {
+            Hold::Size { needed, size } if needed > size => {
+                format!("it needs {}, `size` is {}", size_text(*needed), size_text(*size))
+            }
+            Hold::Size { size, .. } => {
+                format!("it needs more than {}, which is what `size` gives", size_text(*size))
+            }
+            Hold::Inodes { needed, inodes } if needed > inodes => {
+                format!("it needs {needed} inodes, `inodes` is {inodes}")
+            }
+            Hold::Inodes { inodes, .. } => format!("it needs more than {inodes} inodes"),
+            Hold::Other { why } => why.clone(),
+        }
+    }
+
+    /// What to do, so that it can be loaded.
+    pub fn cure(&self, disk: &str) -> String {
+        match self {
+            Hold::Size { needed, size } => {
+                let mib = (*needed.max(size) >> 20) + 1;
+                format!("set a larger size in [ramdisk.{disk}], at least {mib}MiB")
+            }
+            Hold::Inodes { needed, inodes } => {
+                format!(
+                    "set a larger number of inodes in [ramdisk.{disk}], at least {}",
+                    needed.max(inodes) + 1
+                )
+            }
+            Hold::Other { .. } => "fix the cause".to_owned(),
+        }
+    }
+
+    /// As [`Hold::cure`], with the commands that load the snapshot or give it up.
+    pub fn remedy(&self, disk: &str, generation: u64) -> String {
+        format!(
+            "{}, then run `zramdctl disk restore {disk} {generation}`, or give it up with `zramdctl disk pin --off {disk} {generation}`",
+            self.cure(disk)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::hold::*;
+
+    #[test]
+    fn a_reason_names_both_figures_and_comes_back() {
+        let contents = Contents { files: 2, directories: 1, occupied_bytes: 13 << 19, ..Contents::default() };
+        assert_eq!(Hold::of(&contents, 13 << 19, 3), None);
+        let size = Hold::of(&contents, 4 << 20, 3).unwrap();
+        assert_eq!(size.text(), "it needs 6.5 MiB, `size` is 4.0 MiB");
+        assert!(size.remedy("logs", 2).contains("at least 7MiB"), "{}", size.remedy("logs", 2));
+        let inodes = Hold::of(&contents, 7 << 20, 2).unwrap();
+        assert_eq!(inodes.text(), "it needs 3 inodes, `inodes` is 2");
+        let other = Hold::Other { why: "the format is new".to_owned() };
+        for hold in [size, inodes, other] {
+            assert_eq!(Hold::parse(&hold.file()), hold);
+        }
+        assert_eq!(Hold::parse("by hand\n").text(), "by hand");
+    }
+}

@@ -1,0 +1,286 @@
+//! Snapshots that are intact but were not loaded: they are named and not pruned. Archives whose manifest is damaged.
+
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::fs::{lchown, symlink};
+use std::path::Path;
+
+use crate::support::disk::{FORCED, Trial, change, picture, small};
+use crate::support::skip;
+use engine::ErrorKind;
+use engine::ramdisk::{self, Generation, keep};
+use host::Errno;
+use host::linux::ramdisk::Calls;
+use host::linux::ramdisk::script::Fault;
+use logic::ramdisk::hold::Hold;
+use logic::ramdisk::manifest::Manifest;
+use logic::ramdisk::state::Outcome;
+use logic::ramdisk::{OnFailure, archive_name, manifest_name};
+
+/// A disk after a reboot, with two snapshots. The second one has a named pipe and, if supported, an attribute.
+fn with_two() -> Trial {
+    let mut trial = Trial::with(small);
+    trial.disk.keep.on_failure = Some(OnFailure::Empty);
+    trial.save().unwrap();
+    change(trial.place());
+    let pipe = CString::new(trial.place().join("pipe").to_str().unwrap()).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    let one = trial.place().join("a/one");
+    rustix::fs::setxattr(&one, "user.note", b"x", rustix::fs::XattrFlags::empty()).ok();
+    trial.save().unwrap();
+    trial.reboot();
+    trial
+}
+
+fn generation(trial: &Trial, number: u64) -> Option<Generation> {
+    let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
+    status.generations.into_iter().find(|generation| generation.number == number)
+}
+
+/// Three saves of a disk that changes, which prune all that is pruned.
+fn three_saves(trial: &Trial) {
+    for number in 0..3 {
+        fs::write(trial.place().join("later"), number.to_string()).unwrap();
+        trial.save().unwrap();
+    }
+}
+
+/// Numbers of the first call of this kind in a load of the newest snapshot, and of all others of its kind.
+fn calls_of_a_load(kind: &str) -> Vec<usize> {
+    let calls = Calls::with_fault(None);
+    ramdisk::load(&calls, &with_two().disk, &mut |_| true).unwrap();
+    let transcript = calls.transcript().into_iter().enumerate();
+    transcript.filter(|(_, call)| call.starts_with(kind)).map(|(at, _)| at + 1).collect()
+}
+
+#[test]
+fn what_was_not_loaded_for_a_reason_of_the_machine_survives_three_saves() {
+    // ENOSPC is the answer for bytes and for inodes; the others are missing features, and a lack of memory.
+    let reasons = [
+        ("create", Errno::NOSPC),
+        ("create", Errno(libc::EDQUOT)),
+        ("pwrite", Errno::NOSPC),
+        ("write", Errno::NOSPC),
+        ("mkdirat", Errno::NOSPC),
+        ("mkdirat", Errno::NOMEM),
+        ("mknodat", Errno(libc::EPERM)),
+        ("symlinkat", Errno(libc::EPERM)),
+        ("linkat", Errno(libc::EOPNOTSUPP)),
+        ("setxattr user", Errno(libc::EOPNOTSUPP)),
+        ("openat gen-2.tar.zst", Errno::IO),
+    ];
+    let mut cases = 0;
+    for (kind, errno) in reasons {
+        // The store and the mark are written with calls of the same kinds.
+        for call in calls_of_a_load(kind) {
+            let trial = with_two();
+            let calls = Calls::with_fault(Some((call, Fault::Fail(errno))));
+            let what = format!("{errno} at call {call}, {kind}");
+            let Ok(loaded) = ramdisk::load(&calls, &trial.disk, &mut |_| true) else { continue };
+            let is_whole = loaded.generation == Some(2) && loaded.extracted.lost().is_none();
+            if is_whole || loaded.outcome == Outcome::FirstUse {
+                continue;
+            }
+            cases += 1;
+            let held = generation(&trial, 2).unwrap().held;
+            let why = held.unwrap_or_else(|| panic!("{what}: {:?}", trial.names())).text();
+            assert!(why.len() > 5 && !why.contains("one"), "{what}: {why}");
+            three_saves(&trial);
+            trial.verify(2).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let line = keep::lines(&ramdisk::status(&Calls::new(), &trial.disk).unwrap());
+            let line = line.into_iter().find(|line| line.generation == 2).unwrap();
+            assert!(line.good && line.pinned.contains(&why), "{what}: {line:?}");
+            // The newest is loaded as usual; the held one stays until it is given up.
+            trial.reboot();
+            assert_eq!(trial.load().unwrap().generation, Some(5), "{what}");
+            three_saves(&trial);
+            assert!(generation(&trial, 2).is_some(), "{what}");
+            ramdisk::pin(&Calls::new(), &trial.disk, 2, None).unwrap();
+            three_saves(&trial);
+            assert_eq!(generation(&trial, 2), None, "{what}");
+        }
+    }
+    assert!(cases >= 9, "{cases} cases");
+}
+
+#[test]
+fn what_was_held_is_loaded_once_its_reason_is_gone_and_then_held_no_more() {
+    let trial = with_two();
+    let call = *calls_of_a_load("mkdirat").first().unwrap();
+    let calls = Calls::with_fault(Some((call, Fault::Fail(Errno::NOSPC))));
+    let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true).unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(1)));
+    let held = generation(&trial, 2).unwrap().held;
+    assert!(matches!(held, Some(Hold::Size { .. })), "{held:?}");
+    assert_eq!(ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap_err().kind, ErrorKind::Unsafe);
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(2)));
+    assert_eq!(generation(&trial, 2).unwrap().held, None);
+}
+
+/// Changes one bit of the newest manifest, loads, and returns how that ended.
+fn with_bit(at: usize, bit: u32) -> (Trial, ramdisk::Loaded, bool) {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    change(trial.place());
+    trial.save().unwrap();
+    let new = picture(trial.place());
+    let path = trial.disk.store().join(manifest_name(2));
+    let mut bytes = fs::read(&path).unwrap();
+    let at = at.min(bytes.len() - 1);
+    bytes[at] ^= 1 << bit;
+    fs::write(&path, &bytes).unwrap();
+    trial.reboot();
+    let loaded = trial.load().unwrap();
+    let is_new = picture(trial.place()) == new;
+    (trial, loaded, is_new)
+}
+
+#[test]
+fn an_intact_archive_is_loaded_whatever_bit_of_its_manifest_is_damaged() {
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let text = fs::read_to_string(trial.disk.store().join(manifest_name(1))).unwrap();
+    let version = text.find("format_version").unwrap();
+    let version = version..version + "format_version\": 1".len();
+    for at in (0..text.len()).step_by(5).chain(version.clone()) {
+        let bit = u32::try_from(at % 8).unwrap();
+        let (trial, loaded, is_new) = with_bit(at, bit);
+        let what = format!("bit {bit} of byte {at}: {:?}", loaded.refused);
+        if version.contains(&at) && loaded.generation == Some(1) {
+            // It looks like one of a later version, whose archive may mean something else. It is kept.
+            assert!(generation(&trial, 2).unwrap().held.is_some(), "{what}");
+            continue;
+        }
+        assert!(is_new && loaded.generation == Some(2), "{what}");
+        assert!(!trial.names().iter().any(|name| name.ends_with(".bad")), "{what}");
+        // It is a good snapshot again.
+        trial.verify(2).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+#[test]
+fn a_snapshot_with_a_damaged_manifest_can_be_exported() {
+    for damage in ["", "{}", "digest"] {
+        let trial = Trial::with(small);
+        trial.save().unwrap();
+        let path = trial.disk.store().join(manifest_name(1));
+        let text = match damage {
+            "digest" => {
+                let manifest = Manifest::parse(&fs::read_to_string(&path).unwrap()).unwrap();
+                Manifest { digest: format!("blake3:{}", "0".repeat(64)), ..manifest }.text()
+            }
+            text => text.to_owned(),
+        };
+        fs::write(&path, text).unwrap();
+        assert_eq!(trial.verify(1).unwrap_err().kind, ErrorKind::SnapshotCorrupt, "{damage}");
+        let to = trial.path("to");
+        ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+        assert!(picture(&to) == picture(trial.place()), "{damage}");
+        // Not if the archive is damaged as well.
+        let archive = trial.disk.store().join(archive_name(1));
+        let bytes = fs::read(&archive).unwrap();
+        fs::write(&archive, &bytes[..bytes.len() - 1]).unwrap();
+        let again = trial.path("again");
+        ramdisk::export(&Calls::new(), &trial.disk, None, &again, &mut |_| true).unwrap_err();
+        assert!(!again.exists(), "{damage}");
+    }
+}
+
+/// A disk with a snapshot, a directory of another user, and one of root that this user wants to change.
+fn with_foreign_directory() -> Option<Trial> {
+    if !rustix::process::geteuid().is_root() {
+        skip("needs root");
+        return None;
+    }
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    for name in ["theirs", "victim", "own"] {
+        fs::create_dir(trial.path(name)).unwrap();
+    }
+    std::os::unix::fs::chown(trial.path("theirs"), Some(65534), Some(65534)).unwrap();
+    Some(trial)
+}
+
+fn export(trial: &Trial, to: &Path) -> Result<(), engine::Error> {
+    ramdisk::export(&Calls::new(), &trial.disk, None, to, &mut |_| true).map(drop)
+}
+
+#[test]
+fn an_export_follows_no_link_of_another_user() {
+    let Some(trial) = with_foreign_directory() else { return };
+    let (theirs, victim) = (trial.path("theirs"), trial.path("victim"));
+    let link = theirs.join("link");
+    symlink(&victim, &link).unwrap();
+    lchown(&link, Some(65534), Some(65534)).unwrap();
+    for to in [link.clone(), link.join("new"), link.join("further/new")] {
+        let error = export(&trial, &to).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unsafe, "{error}");
+        assert!(error.message.contains(link.to_str().unwrap()), "{error}");
+        assert_eq!(picture(&victim).len(), 1);
+    }
+    // A directory of theirs without links is fine, and so is a link of root.
+    export(&trial, &theirs.join("new/directory")).unwrap();
+    let link = trial.path("own/link");
+    symlink(&victim, &link).unwrap();
+    export(&trial, &link).unwrap();
+    assert!(picture(&victim) == picture(trial.place()));
+    // What they have put at the temporary name is not used.
+    let partial = theirs.join(".next.zramd-partial");
+    fs::create_dir(&partial).unwrap();
+    std::os::unix::fs::chown(&partial, Some(65534), Some(65534)).unwrap();
+    export(&trial, &theirs.join("next")).unwrap_err();
+}
+
+#[test]
+fn an_export_beside_a_user_who_exchanges_the_destination_writes_nowhere_else() {
+    let Some(trial) = with_foreign_directory() else { return };
+    let (theirs, victim, to) = (trial.path("theirs"), trial.path("victim"), trial.path("theirs/to"));
+    let link = theirs.join("link");
+    symlink(&victim, &link).unwrap();
+    lchown(&link, Some(65534), Some(65534)).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                renameat_with(CWD, &to, CWD, &link, RenameFlags::EXCHANGE).ok();
+            }
+        });
+        for _ in 0..30 {
+            fs::create_dir(&to).ok();
+            export(&trial, &to).ok();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(picture(&victim).len(), 1);
+}
+
+#[test]
+fn a_disk_is_saved_by_its_mark_if_all_notes_about_it_are_lost() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root, for attributes in the name space `trusted`");
+    }
+    let trial = Trial::with(small);
+    trial.save().unwrap();
+    let state = trial.disk.store().join("state.json");
+    fs::remove_file(&state).unwrap();
+    fs::write(trial.place().join("later"), "x").unwrap();
+    trial.save().unwrap();
+    // A second load finds it loaded.
+    fs::remove_file(&state).unwrap();
+    assert!(trial.load().unwrap().already);
+    // One that is only half loaded is not saved.
+    trial.reboot();
+    let mut steps = 0;
+    let calls = Calls::with_fault(Some((60, Fault::KillBefore)));
+    ramdisk::load(&calls, &trial.disk, &mut |_| {
+        steps += 1;
+        true
+    })
+    .unwrap_err();
+    fs::remove_file(&state).unwrap();
+    let error = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |_| true).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotLoaded, "{error}");
+}
