@@ -7,11 +7,12 @@ use crate::support::disk::{FORCED, Trial, noise, picture, small};
 use crate::support::mounted::Mounted;
 use crate::support::{alone, may_mount};
 use engine::ErrorKind;
-use engine::ramdisk::{self, Saved};
+use engine::ramdisk::{self, Request, Saved};
 use host::linux::ramdisk::Calls;
-use logic::ramdisk::OnFailure;
+use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::{Outcome, SaveOutcome};
+use logic::ramdisk::{OnFailure, SaveReason};
 
 #[test]
 fn a_disk_that_is_too_small_is_refused_with_its_largest_files() {
@@ -187,5 +188,82 @@ fn a_snapshot_that_shared_its_blocks_does_not_replace_the_one_that_fits() {
     assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(1)));
     assert_eq!(loaded.refused.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [4, 3]);
     assert_eq!(picture(trial.place()).len(), 2, "nothing of the others stays");
-    assert!(!trial.names().iter().any(|name| name.ends_with(".bad") || name.contains("pin")));
+    // The newest one is kept for a larger disk.
+    let held: Vec<String> = trial.names().into_iter().filter(|name| name.ends_with(".held")).collect();
+    assert_eq!(held, ["gen-4.held"]);
+    assert!(!trial.names().iter().any(|name| name.ends_with(".bad")));
+}
+
+/// A disk with a store in which four snapshots leave no room for another: 1 and 2 are pinned, 3 is held, 4 is not.
+fn in_a_full_store() -> (Trial, Mounted, Mounted) {
+    let mut trial = Trial::new();
+    trial.disk.keep.generations = 9;
+    trial.set_store(trial.path("small store"));
+    let store = Mounted::tmpfs(trial.disk.store(), "size=4500k,mode=700");
+    let place = Mounted::tmpfs(trial.place(), "size=16m");
+    trial.load().unwrap();
+    for number in 1..=4 {
+        write(&trial, number);
+        trial.save().unwrap();
+        match number {
+            1 | 2 => ramdisk::pin(&Calls::new(), &trial.disk, number, Some("asked for")).unwrap(),
+            3 => {
+                ramdisk::hold(&Calls::new(), &trial.disk, number, &Hold::Size { needed: 2, size: 1 }).unwrap()
+            }
+            _ => {}
+        }
+    }
+    (trial, store, place)
+}
+
+fn write(trial: &Trial, number: u64) {
+    let mut noise = noise((1200 << 10) + 8 * usize::try_from(number).unwrap());
+    fs::write(trial.place().join("noise"), noise.split_off(8 * usize::try_from(number).unwrap())).unwrap();
+    fs::write(trial.place().join("number"), number.to_string()).unwrap();
+}
+
+const LAST: Request = Request { reason: SaveReason::Stop, force: false, last: true };
+const TIMER: Request = Request { reason: SaveReason::Timer, ..LAST };
+
+#[test]
+fn a_full_store_refuses_a_save_by_timer_and_gives_up_snapshots_in_order_for_the_last() {
+    if !may_mount() {
+        return;
+    }
+    let (trial, _store, _place) = in_a_full_store();
+    let room = ramdisk::next_save(&Calls::new(), &trial.disk).unwrap().unwrap();
+    assert!(room.needed_bytes > room.free_bytes + room.spare_bytes, "`doctor` warns: {room:?}");
+    write(&trial, 5);
+    for request in
+        [TIMER, Request { last: false, ..TIMER }, Request { reason: SaveReason::Asked, last: false, ..LAST }]
+    {
+        let error = trial.save_as(Request { last: false, ..request }).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::StoreFull, "{error}");
+        assert!(error.message.contains("zramdctl disk delete trial"), "{error}");
+    }
+    assert_eq!(trial.generations(), [4, 3, 2, 1]);
+    // 4 stays because it is the newest; of the others, the held one goes before the pinned ones.
+    for (number, left) in [(5, vec![5, 4, 2, 1]), (6, vec![6, 5, 2, 1]), (7, vec![7, 6, 2, 1])] {
+        write(&trial, number);
+        let Saved::Written { warnings, generation, .. } = trial.save_as(LAST).unwrap() else { panic!() };
+        assert_eq!((generation, trial.generations()), (number, left));
+        assert_eq!(
+            warnings.iter().any(|warning| warning.contains("was pinned")),
+            number == 5,
+            "{warnings:?}"
+        );
+        trial.verify(number).unwrap();
+    }
+    // A larger one takes the space of pins, the oldest first.
+    fs::write(trial.place().join("more"), noise(3 << 20).split_off(3 << 19)).unwrap();
+    write(&trial, 8);
+    let Saved::Written { warnings, .. } = trial.save_as(LAST).unwrap() else { panic!() };
+    assert_eq!(trial.generations(), [8, 7, 2]);
+    assert!(warnings.iter().any(|warning| warning.contains("snapshot 1 was pinned")), "{warnings:?}");
+    // The newest one never goes before another is complete.
+    fs::write(trial.place().join("more"), noise(8 << 20)).unwrap();
+    let error = trial.save_as(LAST).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::StoreFull, "{error}");
+    assert!(trial.generations().contains(&8), "{:?}", trial.generations());
+    trial.verify(8).unwrap();
 }

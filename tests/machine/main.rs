@@ -20,6 +20,7 @@ mod control;
 mod disk_live;
 mod disk_round_trip;
 mod disk_rules;
+mod disk_run;
 mod disk_store;
 mod documents;
 mod interop_sdbus;

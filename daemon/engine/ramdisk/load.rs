@@ -374,13 +374,16 @@ impl<'a> Job<'a> {
     fn size_hold(&self, manifest: &Manifest, error: &Error) -> Result<Hold, Error> {
         let place = self.disk.place.display();
         let room = self.calls.file_system(self.place.as_fd()).map_err(at(place, "look at"))?;
-        let (size, inodes) = (room.free_bytes(), room.space.free_inodes);
         // A skeleton has no contents, whatever its manifest says.
         if self.disk.keep.mode == Mode::Skeleton {
             return Ok(Hold::Other { why: error.message.clone() });
         }
-        let needed = manifest.contents.occupied_bytes;
-        Ok(Hold::of(&manifest.contents, size, inodes).unwrap_or(Hold::Size { needed, size }))
+        let contents = &manifest.contents;
+        let (needed, size) = (contents.occupied_bytes, room.free_bytes());
+        // A file system takes a part of its size for itself.
+        let hold = Hold::of(contents, room.size_bytes(), room.total_inodes);
+        let hold = hold.or_else(|| Hold::of(contents, size, room.space.free_inodes));
+        Ok(hold.unwrap_or(Hold::Size { needed, size }))
     }
 
     fn check_size(&self, manifest: &Manifest) -> Result<(), Error> {
