@@ -6,8 +6,9 @@ use std::path::Path;
 
 use crate::{Error, ErrorKind};
 use host::{Errno, HostError};
+use logic::ramdisk::hold::refuse_size;
 use logic::ramdisk::limits::shown;
-use logic::ramdisk::manifest::{Contents, refuse_size};
+use logic::ramdisk::manifest::Contents;
 
 use super::Disk;
 

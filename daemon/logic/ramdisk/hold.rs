@@ -100,9 +100,24 @@ impl Hold {
     }
 }
 
+/// Why the contents of a generation do not fit into this much space. Without file names, because every user may read
+/// it.
+pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
+    let short = match Hold::of(contents, free_bytes, free_inodes)? {
+        Hold::Inodes { needed, inodes } => format!("{needed} files are needed and {inodes} are free"),
+        _ => format!(
+            "{} are needed and {} are free",
+            size_text(contents.occupied_bytes),
+            size_text(free_bytes)
+        ),
+    };
+    Some(format!("the disk is too small: {short}"))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::ramdisk::hold::*;
+    use crate::ramdisk::manifest::Sized;
 
     #[test]
     fn a_reason_names_both_figures_and_comes_back() {
@@ -118,5 +133,23 @@ mod tests {
             assert_eq!(Hold::parse(&hold.file()), hold);
         }
         assert_eq!(Hold::parse("by hand\n").text(), "by hand");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_without_names() {
+        let file = Sized { path: "journal/a".to_owned(), bytes: 3 << 20 };
+        let contents = Contents {
+            files: 2,
+            directories: 1,
+            occupied_bytes: 4 << 20,
+            biggest: vec![file],
+            ..Contents::default()
+        };
+        assert_eq!(refuse_size(&contents, 4 << 20, 3), None);
+        let reason = refuse_size(&contents, 3 << 20, 3).unwrap();
+        assert!(reason.contains("4.0 MiB") && reason.contains("3.0 MiB"), "{reason}");
+        assert!(!reason.contains("journal") && contents.biggest_text().contains("journal/a (3.0 MiB)"));
+        let reason = refuse_size(&contents, 4 << 20, 2).unwrap();
+        assert!(reason.contains(" 3 ") && reason.contains(" 2 "), "{reason}");
     }
 }

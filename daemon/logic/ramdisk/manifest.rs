@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::hold::Hold;
 use super::omitted::Omitted;
 use super::{Mode, SaveReason};
 
@@ -156,20 +155,6 @@ impl Manifest {
     }
 }
 
-/// Why the contents of a generation do not fit into this much space. Without file names, because every user may read
-/// it.
-pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
-    let short = match Hold::of(contents, free_bytes, free_inodes)? {
-        Hold::Inodes { needed, inodes } => format!("{needed} files are needed and {inodes} are free"),
-        _ => format!(
-            "{} are needed and {} are free",
-            size_text(contents.occupied_bytes),
-            size_text(free_bytes)
-        ),
-    };
-    Some(format!("the disk is too small: {short}"))
-}
-
 /// An amount for people: `3.2 GiB`.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -220,21 +205,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_without_names() {
-        let file = Sized { path: "journal/a".to_owned(), bytes: 3 << 20 };
-        let contents = Contents {
-            files: 2,
-            directories: 1,
-            occupied_bytes: 4 << 20,
-            biggest: vec![file],
-            ..Contents::default()
-        };
-        assert_eq!(refuse_size(&contents, 4 << 20, 3), None);
-        let reason = refuse_size(&contents, 3 << 20, 3).unwrap();
-        assert!(reason.contains("4.0 MiB") && reason.contains("3.0 MiB"), "{reason}");
-        assert!(!reason.contains("journal") && contents.biggest_text().contains("journal/a (3.0 MiB)"));
-        let reason = refuse_size(&contents, 4 << 20, 2).unwrap();
-        assert!(reason.contains(" 3 ") && reason.contains(" 2 "), "{reason}");
+    fn sizes_are_for_people() {
         assert_eq!(size_text(1023), "1023 bytes");
         assert_eq!(size_text(u64::MAX), "16384.0 PiB");
     }
