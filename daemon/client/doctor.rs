@@ -34,6 +34,7 @@ use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::oom::{Killers, SHOW};
 use logic::overlay;
 use logic::proc::{SwapLine, kernel_version};
+use logic::ramdisk::health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 
 /// Time limit for systemctl, longer than that of its calls on the bus (25 s).
@@ -134,6 +135,7 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     };
     let mut found = snapshot.problems.clone();
     let host = read::host();
+    stores(&host, &snapshot, &loaded, &mut found);
     let swaps = gather::swaps(&host).unwrap_or_default();
     let named = names_disk_swap(
         &host.text(MachineFile::Cmdline).unwrap_or_default(),
@@ -151,6 +153,17 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
     Ok(Examined { snapshot, loaded, found, standing })
+}
+
+/// Looks again at the space in the stores, which others may have filled since the last save. Only root can.
+fn stores(host: &LinuxHost, snapshot: &Snapshot, loaded: &Loaded, found: &mut Vec<Finding>) {
+    for settings in &loaded.settings.ramdisks {
+        let (Some(keep), Some(disk)) = (&settings.keep, snapshot.disk(&settings.name)) else { continue };
+        let Ok(space) = host.space(keep.store.as_bytes()) else { continue };
+        let free = space.total_bytes.saturating_sub(space.used_bytes);
+        found.retain(|found| found.code != Code::StoreNearlyFull || found.object != disk.name);
+        found.extend(store_nearly_full(&disk.name, &disk.status, free));
+    }
 }
 
 /// The changes that a reload would make, if they can be determined.

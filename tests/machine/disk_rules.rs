@@ -208,7 +208,8 @@ fn in_a_full_store() -> (Trial, Mounted, Mounted) {
         match number {
             1 | 2 => ramdisk::pin(&Calls::new(), &trial.disk, number, Some("asked for")).unwrap(),
             3 => {
-                ramdisk::hold(&Calls::new(), &trial.disk, number, &Hold::Size { needed: 2, size: 1 }).unwrap()
+                let hold = Hold::Size { needed: 2, size: 1 };
+                ramdisk::hold(&Calls::new(), &trial.disk, number, &hold).unwrap();
             }
             _ => {}
         }

@@ -40,9 +40,9 @@ impl Apart {
 
     fn write(&self, keys: &str) {
         let text = format!(
-            "[ramdisk.held]\nmount-point = {:?}\nstore = {:?}\npersist = \"snapshot\"\n{keys}\n",
-            self.path("above/held"),
-            self.store()
+            "[ramdisk.held]\nmount-point = \"{}\"\nstore = \"{}\"\npersist = \"snapshot\"\n{keys}\n",
+            self.path("above/held").display(),
+            self.store().display()
         );
         fs::write(self.path("c.toml"), text).unwrap();
     }
@@ -247,6 +247,29 @@ fn a_snapshot_that_does_not_fit_any_more_is_kept_named_and_loaded_once_it_fits()
             [ ! -e "$S/gen-2.held" ] || fail "still held"
         "#);
     }
+}
+
+#[test]
+fn a_store_that_others_have_filled_is_named_before_it_is_needed() {
+    let Some(apart) = Apart::new("size = \"16MiB\"") else { return };
+    if !has_program("mkfs.ext4") {
+        return skip("needs mkfs.ext4");
+    }
+    apart.ok(r#"
+        head -c 12M /dev/zero >"$S.image"; mkfs.ext4 -q -m 0 "$S.image"; mount -o loop "$S.image" "$S" || fail mount
+        setup apply >/dev/null || fail apply
+        head -c 4M /dev/urandom >"$D/big"; echo one >"$D/x"; save >/dev/null || fail save
+        doctor doctor | grep -q "the store of held has" && fail "warned too early"
+        dd if=/dev/zero of="$S/filler" bs=64k 2>/dev/null
+        doctor doctor | grep -q "the store of held has" || fail "no warning: $(doctor doctor)"
+        echo two >"$D/x"
+        save --reason timer 2>"$W/messages" && fail "saved by timer"
+        grep -q "zramdctl disk delete held" "$W/messages" || fail "$(cat "$W/messages")"
+        newest one
+        rm "$S/filler"; save --reason stop || fail "status $?"; newest two
+        "$B/zramd-setup" revert >/dev/null || fail revert
+        umount "$S"
+    "#);
 }
 
 #[test]

@@ -205,8 +205,8 @@ pub fn publish(disk: &Disk, change: impl FnOnce(&mut DiskStatus)) -> Result<(), 
     status.snapshots = lines(&found);
     status.set_aside = found.bad;
     let room = ramdisk::next_save(&Calls::new(), disk).ok().flatten();
-    (status.next_save_bytes, status.next_room_bytes) =
-        room.map_or((0, 0), |room| (room.needed_bytes, room.free_bytes.saturating_add(room.spare_bytes)));
+    (status.next_save_bytes, status.next_spare_bytes, status.store_free_bytes) =
+        room.map_or((0, 0, 0), |room| (room.needed_bytes, room.spare_bytes, room.free_bytes));
     change(&mut status);
     let text =
         serde_json::to_string(&status).map_err(|error| Error::failed(format!("write JSON: {error}")))?;

@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind};
 use host::linux::ramdisk::{BTRFS, Calls, FileSystem, SUBVOLUME_ROOT};
 use host::{Cause, Errno, HostError};
 use logic::ramdisk::SaveReason;
-use logic::ramdisk::choose::{self, Experience, Kept, Limits};
+use logic::ramdisk::choose::{self, Experience, Kept, Limits, Pin};
 use logic::ramdisk::manifest::{Consistency, FORMAT, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
@@ -459,7 +459,7 @@ fn find_room(
 
 /// A generation about to be written, as far as others matter.
 fn next(disk: &Disk, by_user: bool) -> Kept {
-    Kept { number: 0, bytes: 0, mode: disk.keep.mode, pinned: false, held: false, by_user, fits: true }
+    Kept { number: 0, bytes: 0, mode: disk.keep.mode, pin: Pin::No, by_user, fits: true }
 }
 
 /// Space in a store for the next save by a timer.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::{Error, ErrorKind};
 use host::linux::ramdisk::{Calls, FileSystem, Subject, Untrusted};
 use host::{Cause, Errno, Holder, HostError};
-use logic::ramdisk::choose::Kept;
+use logic::ramdisk::choose::{Kept, Pin};
 use logic::ramdisk::entry::Kind;
 use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::{Manifest, Unusable};
@@ -97,10 +97,14 @@ impl Listing {
         let usable = |generation: &Generation| {
             let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
             let (number, bytes) = (generation.number, generation.archive_bytes);
-            let (pinned, held) = (generation.pinned.is_some(), generation.held.is_some());
-            let pinned = pinned || disk.spared == Some(number);
+            let pin = match (&generation.pinned, &generation.held) {
+                (Some(_), _) => Pin::Asked,
+                _ if disk.spared == Some(number) => Pin::Asked,
+                (None, Some(_)) => Pin::Held,
+                (None, None) => Pin::No,
+            };
             let (mode, by_user) = (manifest.mode, manifest.is_by_user());
-            Some(Kept { number, bytes, mode, pinned, held, by_user, fits: true })
+            Some(Kept { number, bytes, mode, pin, by_user, fits: true })
         };
         self.generations.iter().filter_map(usable).collect()
     }

@@ -5,6 +5,17 @@
 
 use super::Mode;
 
+/// Whether a generation is pinned, in the order in which the last save of a boot gives them up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pin {
+    /// It is not.
+    No,
+    /// It was not loaded, or not completely ([`super::hold::Hold`]).
+    Held,
+    /// The administrator has pinned it, or it is selected for the next load.
+    Asked,
+}
+
 /// A generation that is whole, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
@@ -14,10 +25,8 @@ pub struct Kept {
     pub bytes: u64,
     /// The kind of its contents.
     pub mode: Mode,
-    /// Whether it is pinned by the administrator, or selected for the next load.
-    pub pinned: bool,
-    /// Whether it is pinned because it was not loaded, or not completely ([`super::hold::Hold`]).
-    pub held: bool,
+    /// Whether it is pinned.
+    pub pin: Pin,
     /// Whether an unprivileged user requested it.
     pub by_user: bool,
     /// Whether the RAM disk is large enough for it.
@@ -27,7 +36,7 @@ pub struct Kept {
 impl Kept {
     /// Whether it is not pruned.
     pub fn is_pinned(&self) -> bool {
-        self.pinned || self.held
+        self.pin != Pin::No
     }
 }
 
@@ -139,7 +148,7 @@ pub fn spare(all: &[Kept], keep: u32, loaded: Option<u64>, next: Kept) -> Vec<Ke
 pub fn give_up(all: &[Kept]) -> Vec<Kept> {
     let mut sorted = by_worth(all);
     sorted.retain(|kept| !is_newest(all, kept));
-    sorted.sort_by_key(|kept| (kept.pinned, kept.held));
+    sorted.sort_by_key(|kept| kept.pin);
     sorted
 }
 
@@ -163,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn kept(number: u64, bytes: u64) -> Kept {
-        Kept { number, bytes, mode: Mode::Snapshot, pinned: false, held: false, by_user: false, fits: true }
+        Kept { number, bytes, mode: Mode::Snapshot, pin: Pin::No, by_user: false, fits: true }
     }
 
     const TWO: Limits = Limits { keep: 2, store_bytes: None };
@@ -173,7 +182,7 @@ mod tests {
         let mut all: Vec<Kept> = (1..=5).map(|number| kept(number, 10)).collect();
         assert_eq!(prune(&all, TWO, None), [1, 2, 3]);
         assert_eq!(prune(&all, TWO, Some(2)), [1, 3]);
-        all[0].pinned = true;
+        all[0].pin = Pin::Asked;
         assert_eq!(prune(&all, TWO, Some(2)), [3]);
         assert_eq!(prune(&all, Limits { keep: 0, ..TWO }, None), [2, 3, 4]);
         let limit = |bytes| Limits { keep: 9, store_bytes: Some(bytes) };
@@ -226,10 +235,10 @@ mod tests {
     #[test]
     fn the_last_save_gives_up_pins_last_and_the_newest_never() {
         let all = [
-            Kept { pinned: true, ..kept(1, 10) },
-            Kept { held: true, ..kept(2, 10) },
+            Kept { pin: Pin::Asked, ..kept(1, 10) },
+            Kept { pin: Pin::Held, ..kept(2, 10) },
             kept(3, 10),
-            Kept { pinned: true, ..kept(4, 10) },
+            Kept { pin: Pin::Asked, ..kept(4, 10) },
             Kept { by_user: true, ..kept(5, 10) },
             kept(6, 10),
         ];
@@ -247,18 +256,19 @@ mod tests {
         assert_eq!(prune(&[kept(1, 10), kept(2, 10), large(3), kept(4, 10)], TWO, None), [1]);
         assert_eq!(prune(&[kept(1, 10), kept(2, 10), large(3), large(4)], TWO, None), [0_u64; 0]);
         assert_eq!(prune(&[large(1), large(2), large(3), kept(4, 10)], TWO, None), [1, 2]);
-        let held = Kept { held: true, ..large(1) };
+        let held = Kept { pin: Pin::Held, ..large(1) };
         assert_eq!(prune(&[held, kept(2, 10), kept(3, 10), kept(4, 10)], TWO, None), [2]);
     }
 
     fn generations() -> impl Strategy<Value = Vec<Kept>> {
-        let one = (1_u64..40, 0_u64..1000, any::<[bool; 5]>());
+        let one = (1_u64..40, 0_u64..1000, 0_usize..5, any::<[bool; 3]>());
         proptest::collection::vec(one, 0..12).prop_map(|list| {
             let mut all: Vec<Kept> = Vec::new();
-            for (number, bytes, [skeleton, pinned, held, by_user, fits]) in list {
+            for (number, bytes, pin, [skeleton, by_user, fits]) in list {
                 let mode = if skeleton { Mode::Skeleton } else { Mode::Snapshot };
                 if all.iter().all(|kept| kept.number != number) {
-                    all.push(Kept { number, bytes, mode, pinned, held, by_user, fits });
+                    let pin = [Pin::No, Pin::No, Pin::No, Pin::Held, Pin::Asked][pin];
+                    all.push(Kept { number, bytes, mode, pin, by_user, fits });
                 }
             }
             all
@@ -309,7 +319,7 @@ mod tests {
             // The last save keeps the newest, too, and gives up no pin before what is not pinned.
             let order = give_up(&all);
             prop_assert!(order.iter().all(|kept| Some(kept.number) != newest));
-            prop_assert!(order.is_sorted_by_key(|kept| (kept.pinned, kept.held)));
+            prop_assert!(order.is_sorted_by_key(|kept| kept.pin));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::status::{LoadState, SaveResult};
+use super::status::{DiskStatus, LoadState, SaveResult};
 use crate::duration;
 use crate::finding::NEARLY_FULL_PERCENT;
 use crate::finding::{Code, Finding, Level};
@@ -50,20 +50,6 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                 hold.text()
             ),
             hold.remedy(name, number),
-        );
-    }
-    if status.next_save_bytes > status.next_room_bytes {
-        add(
-            Level::Warning,
-            Code::StoreNearlyFull,
-            format!(
-                "the store of {name} has {} for the next save, which needs about {}",
-                human(status.next_room_bytes),
-                human(status.next_save_bytes)
-            ),
-            format!(
-                "make room there, for example with `zramdctl disk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
-            ),
         );
     }
     match status.load_state {
@@ -169,6 +155,23 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             ),
         );
     }
+    found.extend(store_nearly_full(name, status, status.store_free_bytes));
+}
+
+/// A finding if the next save has too little space in the store, with `free_bytes` free.
+pub fn store_nearly_full(name: &str, status: &DiskStatus, free_bytes: u64) -> Option<Finding> {
+    let room = free_bytes.saturating_add(status.next_spare_bytes);
+    (status.next_save_bytes > room).then(|| {
+        let message = format!(
+            "the store of {name} has {} for the next save, which needs about {}",
+            human(room),
+            human(status.next_save_bytes)
+        );
+        let remedy = format!(
+            "make room there, for example with `zramdctl disk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
+        );
+        Finding::new(Level::Warning, Code::StoreNearlyFull, name, message, remedy)
+    })
 }
 
 /// Findings about all RAM disks together.

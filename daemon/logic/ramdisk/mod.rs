@@ -8,7 +8,7 @@ pub mod directories;
 pub mod entry;
 pub mod fingerprint;
 pub mod header;
-pub(crate) mod health;
+pub mod health;
 pub mod hold;
 mod keep;
 pub mod limits;

@@ -122,8 +122,10 @@ pub struct DiskStatus {
     pub store_bytes: u64,
     /// Bytes that the next save probably needs in the store; 0 without a snapshot.
     pub next_save_bytes: u64,
-    /// Bytes that it can have there, including those of the snapshots that it replaces.
-    pub next_room_bytes: u64,
+    /// Bytes of the snapshots that are pruned after it, and may be removed before.
+    pub next_spare_bytes: u64,
+    /// Bytes that were free there.
+    pub store_free_bytes: u64,
     /// All snapshots, newest first.
     pub snapshots: Vec<SnapshotLine>,
     /// Names of damaged files that were set aside.

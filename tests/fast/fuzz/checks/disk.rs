@@ -3,7 +3,8 @@
 use engine::ramdisk::{ArchiveReader, Trouble};
 use logic::ramdisk::entry::{Body, Entry};
 use logic::ramdisk::header::{self, BLOCK, Head};
-use logic::ramdisk::manifest::{Manifest, refuse_size};
+use logic::ramdisk::hold::refuse_size;
+use logic::ramdisk::manifest::Manifest;
 use logic::ramdisk::paths::refuse_entry;
 use logic::ramdisk::state::State;
 use logic::ramdisk::{StoreFile, classify};
