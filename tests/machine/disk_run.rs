@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{has_program, may_mount, skip, texts};
+use crate::support::{eventually, has_program, may_mount, skip, texts};
 
 /// A RAM disk `held`, with a store on a disk.
 struct Apart {
@@ -280,4 +280,24 @@ fn a_load_without_a_writable_run_fails_before_anything_is_mounted() {
         setup apply >/dev/null 2>"$W/messages" && fail "applied"
         [ "$(mounted)" = 0 ] && grep -q "/run/zramd" "$W/messages" || fail "$(cat "$W/messages")"
     "#);
+}
+
+#[test]
+fn a_set_up_whose_reader_has_gone_is_complete() {
+    let Some(apart) = Apart::new("size = \"8MiB\"") else { return };
+    apart.ok(r#"
+        setup apply >/dev/null || fail apply
+        echo old >"$D/x"; save >/dev/null || fail save
+        head -c 6M /dev/urandom >"$D/big"; save >/dev/null || fail save
+        "$B/zramd-setup" revert >/dev/null || fail revert
+    "#);
+    apart.write("size = \"4MiB\"");
+    // A pipe without a reader.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = apart.command("setup apply; echo \"$? $(mounted)\" >\"$W/ended\"");
+    command.stdout(writer.try_clone().unwrap()).stderr(writer);
+    command.status().unwrap();
+    eventually("it has ended", || apart.path("ended").exists());
+    assert_eq!(fs::read_to_string(apart.path("ended")).unwrap(), "0 1\n");
 }
