@@ -226,7 +226,7 @@ fn a_snapshot_that_does_not_fit_any_more_is_kept_named_and_loaded_once_it_fits()
             "$B/zramd-setup" revert >/dev/null || fail revert
         "#);
         assert!(text.matches(named).count() >= 3, "{text}");
-        assert!(text.contains("set a larger") && !text.contains("which may be failing"), "{text}");
+        assert!(text.contains("] to at least ") && !text.contains("which may be failing"), "{text}");
         apart.write(size);
         // The newest is loaded as usual, and the other one can be restored.
         apart.ok(r#"

@@ -79,13 +79,10 @@ impl Hold {
         match self {
             Hold::Size { needed, size } => {
                 let mib = (*needed.max(size) >> 20) + 1;
-                format!("set a larger size in [ramdisk.{disk}], at least {mib}MiB")
+                format!("set size of [ramdisk.{disk}] to at least {mib}MiB")
             }
             Hold::Inodes { needed, inodes } => {
-                format!(
-                    "set a larger number of inodes in [ramdisk.{disk}], at least {}",
-                    needed.max(inodes) + 1
-                )
+                format!("set inodes of [ramdisk.{disk}] to at least {}", needed.max(inodes) + 1)
             }
             Hold::Other { .. } => "fix the cause".to_owned(),
         }
