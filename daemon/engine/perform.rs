@@ -149,7 +149,7 @@ fn make_filesystem<H: Host>(
     arguments: &[String],
     record: &mut Record,
 ) -> Result<(), Error> {
-    let uuid = signature::hexadecimal(&swap_header::version_4(host.random()));
+    let uuid = signature::uuid_text(&swap_header::version_4(host.random()));
     let options = uuid_arguments(fs_type, &uuid, arguments);
     let kind = signature::of_type(fs_type).filter(|_| options.is_some());
     let planned = kind.map(|kind| Signature { kind: kind.to_owned(), uuid, label: String::new() });

@@ -47,59 +47,46 @@ fn size(host: &mut SimHost, size: &str) {
 }
 
 fn swap(host: &mut SimHost, mib: u64, uuid: u8) {
+    size(host, &format!("{mib}M"));
     let header = swap_header::build(mib << 20, 4096, [uuid; 16], "zram9").unwrap();
     host.write_pages(9, 0, &header).unwrap();
     host.swap_on(9, SwapSpec { priority: 1, discard: false }).unwrap();
 }
 
-fn mkfs(host: &mut SimHost, words: &[&str]) {
-    let arguments = words.iter().map(|&word| word.to_owned()).collect();
+fn mkfs(host: &mut SimHost, uuid: &str, label: &str) {
+    size(host, "32M");
+    let arguments = ["-U", uuid, "-L", label].map(str::to_owned).to_vec();
     host.mkfs(9, &MkfsSpec { fs_type: "ext4".to_owned(), arguments }).unwrap();
 }
 
-/// What another program did with the device.
+/// UUIDs of the simulated machine, whose random numbers are fixed, and of another program.
+const OURS: &str = "5a5a5a5a-5a5a-4a5a-9a5a-5a5a5a5a5a5a";
+const THEIRS: &str = "11111111-1111-4111-9111-111111111111";
+
+/// Name, our configuration, what another program does with the device, and a part of what is said about it.
 type Takeover = (&'static str, &'static str, fn(&mut SimHost), &'static str);
 
-/// Name, our configuration, what the other program does, and a part of what is said about it.
 const TAKEOVERS: [Takeover; 9] = [
-    ("swap of another size", SWAP, |host| (size(host, "48M"), swap(host, 48, 7)).1, "its size is"),
-    ("swap with another UUID", SWAP, |host| (size(host, "32M"), swap(host, 32, 7)).1, "with UUID"),
-    (
-        "another algorithm",
-        SWAP,
-        |host| {
-            host.write_attribute(9, Attribute::CompAlgorithm, "842").unwrap();
-            size(host, "32M");
-            swap(host, 32, 0x5A);
-        },
-        "its algorithm is 842",
-    ),
-    ("a file system instead of swap", SWAP, |host| (size(host, "32M"), mkfs(host, &[])).1, "file system"),
+    ("swap of another size", SWAP, |host| swap(host, 48, 7), "its size is"),
+    ("swap with another UUID", SWAP, |host| swap(host, 32, 7), "with UUID"),
+    ("another algorithm", SWAP, with_842, "its algorithm is 842"),
+    ("a file system instead of swap", SWAP, |host| mkfs(host, THEIRS, "zram9"), "file system"),
     ("nothing yet", SWAP, |host| size(host, "32M"), "is gone"),
-    (
-        "another file system",
-        FILES,
-        |host| {
-            (size(host, "32M"), mkfs(host, &["-U", "11111111-1111-1111-1111-111111111111", "-L", "zram9"])).1
-        },
-        "with UUID",
-    ),
-    ("swap instead of a file system", FILES, |host| (size(host, "32M"), swap(host, 32, 7)).1, "swap area"),
-    (
-        "data on a raw device",
-        RAW,
-        |host| (size(host, "32M"), host.write_pages(9, 8192, &[3; 4096]).unwrap()).1,
-        "unknown type",
-    ),
-    (
-        "another label",
-        FORMATTED,
-        |host| {
-            (size(host, "32M"), mkfs(host, &["-U", "5a5a5a5a-5a5a-4a5a-9a5a-5a5a5a5a5a5a", "-L", "theirs"])).1
-        },
-        "theirs",
-    ),
+    ("another file system", FILES, |host| mkfs(host, THEIRS, "zram9"), "with UUID"),
+    ("swap instead of a file system", FILES, |host| swap(host, 32, 7), "swap area"),
+    ("data on a raw device", RAW, with_data, "unknown type"),
+    ("another label", FORMATTED, |host| mkfs(host, OURS, "theirs"), "theirs"),
 ];
+
+fn with_842(host: &mut SimHost) {
+    host.write_attribute(9, Attribute::CompAlgorithm, "842").unwrap();
+    swap(host, 32, 0x5A);
+}
+
+fn with_data(host: &mut SimHost) {
+    size(host, "32M");
+    host.write_pages(9, 8192, &[3; 4096]).unwrap();
+}
 
 #[test]
 fn a_device_that_another_program_has_taken_over_is_named_and_not_touched() {
@@ -202,7 +189,6 @@ fn a_half_made_device_that_another_program_has_taken_over_is_not_touched() {
             }
             let other = &mut machine.process();
             free(other);
-            size(other, "48M");
             swap(other, 48, 7);
             let before = (machine.look().devices[&9].clone(), machine.look().swaps.clone());
             let host = &mut machine.process();

@@ -3,6 +3,7 @@
 //! Deliberately broad: a false positive costs a message, a false negative a file system.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ const UNKNOWN: &str = "content of an unknown type";
 pub struct Signature {
     /// Type, as [`find`] names it.
     pub kind: String,
-    /// UUID as hexadecimal digits without hyphens; a serial number on FAT; empty for types whose UUID is not read.
+    /// UUID, as [`uuid_text`] writes it; on FAT the serial number; empty for types whose UUID is not read.
     pub uuid: String,
     /// Label; empty without one.
     pub label: String,
@@ -74,39 +75,52 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Offsets and lengths of UUID and label, by type. Sources: as for [`MAGICS`]. The label of f2fs is in UTF-16 and is not read.
-const NAMES: [(&str, (usize, usize), (usize, usize)); 4] = [
-    ("ext2/3/4 file system", (0x468, 16), (0x478, 16)),
-    ("xfs file system", (32, 16), (108, 12)),
-    ("btrfs file system", (0x10020, 16), (0x1012B, 256)),
-    ("f2fs file system", (0x46C, 16), (0, 0)),
-];
+/// Where a type has its UUID and its label; empty where they are not read.
+struct Fields {
+    uuid: Range<usize>,
+    label: Range<usize>,
+}
+
+/// Sources: as for [`MAGICS`].
+fn fields(kind: &str, head: &[u8]) -> Fields {
+    let (uuid, label) = match kind {
+        "swap area" => (1036..1052, 1052..1068),
+        "ext2/3/4 file system" => (0x468..0x478, 0x478..0x488),
+        "xfs file system" => (32..48, 108..120),
+        "btrfs file system" => (0x10020..0x10030, 0x1012B..0x1022B),
+        // The label is in UTF-16.
+        "f2fs file system" => (0x46C..0x47C, 0..0),
+        // Those of FAT32 are further behind.
+        "FAT file system" if head.get(0x52..0x57) == Some(b"FAT32") => (0x43..0x47, 0x47..0x52),
+        "FAT file system" => (0x27..0x2B, 0x2B..0x36),
+        _ => (0..0, 0..0),
+    };
+    Fields { uuid, label }
+}
 
 /// The signature of a device that begins with `head`; `None` if nothing is recognised.
 pub fn read(head: &[u8]) -> Option<Signature> {
     let kind = find(head)?;
-    let (uuid, label) = match kind {
-        "swap area" => ((1036, 16), (1052, 16)),
-        // The serial number and label of FAT32 are further behind.
-        "FAT file system" if head.get(0x52..0x57) == Some(b"FAT32") => ((0x43, 4), (0x47, 11)),
-        "FAT file system" => ((0x27, 4), (0x2B, 11)),
-        _ => NAMES
-            .iter()
-            .find(|(name, _, _)| *name == kind)
-            .map_or(((0, 0), (0, 0)), |(_, uuid, label)| (*uuid, *label)),
-    };
-    let bytes = |(offset, length): (usize, usize)| head.get(offset..offset + length).unwrap_or_default();
+    let Fields { uuid, label } = fields(kind, head);
+    let bytes = |range: Range<usize>| head.get(range).unwrap_or_default();
     let label = bytes(label).split(|byte| *byte == 0).next().unwrap_or_default();
     Some(Signature {
         kind: kind.to_owned(),
-        uuid: hexadecimal(bytes(uuid)),
+        uuid: uuid_text(bytes(uuid)),
         label: String::from_utf8_lossy(label).trim_end().to_owned(),
     })
 }
 
-/// Bytes as hexadecimal digits.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// A UUID as text: hexadecimal digits with hyphens.
+pub fn uuid_text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if [4, 6, 8, 10].contains(&at) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
 }
 
 /// Type of the signature that `mkfs.TYPE` writes, as [`find`] names it; `None` for types whose UUID is not set.
@@ -162,6 +176,25 @@ mod tests {
             head[offset..offset + magic.len()].copy_from_slice(magic);
             assert_eq!(find(&head), Some(name));
         }
+    }
+
+    #[test]
+    fn uuid_and_label_are_those_that_were_written() {
+        let header = crate::device::swap_header::build(64 << 20, 4096, [0x5A; 16], "fast").unwrap();
+        let found = read(&header).unwrap();
+        assert_eq!(
+            found.to_string(),
+            "swap area labelled `fast` with UUID 5a5a5a5a-5a5a-4a5a-9a5a-5a5a5a5a5a5a"
+        );
+        let other = Signature { label: "other".to_owned(), ..found.clone() };
+        assert!(found.is_that_of(&found) && !found.is_that_of(&other));
+        let unnamed = Signature { uuid: String::new(), label: String::new(), ..found.clone() };
+        assert!(unnamed.is_that_of(&found) && !found.is_that_of(&unnamed));
+        let mut fat = vec![0; PROBE_BYTES];
+        fat[0x52..0x57].copy_from_slice(b"FAT32");
+        fat[0x43..0x47].copy_from_slice(&[1, 2, 3, 4]);
+        fat[0x47..0x52].copy_from_slice(b"BOOT       ");
+        assert_eq!(read(&fat).unwrap().to_string(), "FAT file system labelled `BOOT` with UUID 01020304");
     }
 
     #[test]

@@ -272,16 +272,14 @@ fn format_steps(request: &DeviceRequest) -> Vec<Step> {
 }
 
 /// Arguments for `mkfs`: quiet, no questions, no journal where it is useless in RAM, no discard of an empty device.
-/// Arguments for `mkfs` that set the UUID, of 32 hexadecimal digits, unless `options` of the user do.
+/// Arguments for `mkfs` that set the UUID, unless `options` of the user do.
 pub fn uuid_arguments(fs_type: &str, uuid: &str, options: &[String]) -> Option<[String; 2]> {
-    let hyphens = |at: usize| if [8, 12, 16, 20].contains(&at) { "-" } else { "" };
-    let uuid: String = uuid.char_indices().map(|(at, digit)| format!("{}{digit}", hyphens(at))).collect();
     let (flag, value, given) = match fs_type {
-        "ext2" | "ext3" | "ext4" | "btrfs" => ("-U", uuid, "-U"),
+        "ext2" | "ext3" | "ext4" | "btrfs" => ("-U", uuid.to_owned(), "-U"),
         "xfs" => ("-m", format!("uuid={uuid}"), "uuid="),
         _ => return None,
     };
-    let is_given = options.iter().any(|option| option.contains(given) || option == "--uuid");
+    let is_given = options.iter().any(|option| option.contains(given) || option.starts_with("--uuid"));
     (!is_given).then(|| [flag.to_owned(), value])
 }
 
