@@ -1,14 +1,20 @@
-//! Running `mkfs`, the only external program that setting up a device runs.
+//! Running `mkfs`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use sd_notify::NotifyState;
+
 use super::process;
 use crate::{HostError, MkfsSpec};
 
-/// Time limit. The unit that sets up a device ends after 60 s, without a reason.
-const LIMIT: Duration = Duration::from_secs(45);
+/// How long it may write nothing. Much less than the time limit of the unit that sets up a device, which would end without a
+/// reason.
+const LIMIT: Duration = Duration::from_secs(20);
+/// How much later that unit ends from each time on at which it has written something.
+const EXTEND_BY: Duration = Duration::from_secs(60);
 
 /// Absolute path of `mkfs.TYPE`, if it is installed.
 pub fn find(root: &Path, fs_type: &str) -> Option<PathBuf> {
@@ -31,10 +37,15 @@ pub fn run(root: &Path, node: &Path, object: &str, spec: &MkfsSpec) -> Result<()
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C");
-    let output = process::output(&mut command, &name, LIMIT, |_| {}).map_err(|error| HostError {
-        object: object.to_owned(),
-        operation: format!("run {name}"),
-        ..error
+    let figures = root.join("sys/block").join(object).join("stat");
+    let written = || {
+        // There may be no service manager.
+        let micros = u32::try_from(EXTEND_BY.as_micros()).unwrap_or(u32::MAX);
+        sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(micros)]).ok();
+        fs::read_to_string(&figures).ok()
+    };
+    let output = process::output_while(&mut command, &name, LIMIT, |_| {}, written).map_err(|error| {
+        HostError { object: object.to_owned(), operation: format!("run {name}"), ..error }
     })?;
     if output.status.success() {
         return Ok(());

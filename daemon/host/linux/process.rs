@@ -109,6 +109,17 @@ pub fn output(
     limit: Duration,
     watch: impl Fn(Option<Pidfd>),
 ) -> Result<Output, HostError> {
+    output_while(command, name, limit, watch, || ())
+}
+
+/// As [`output`], for a program that may take long: it is killed when `progress` has the same value as a whole `limit` before.
+pub fn output_while<T: PartialEq>(
+    command: &mut Command,
+    name: &str,
+    limit: Duration,
+    watch: impl Fn(Option<Pidfd>),
+    progress: impl Fn() -> T + Send,
+) -> Result<Output, HostError> {
     let failed = |error: std::io::Error| HostError::io(name, "run", &error);
     // A process group of its own, so that its children are killed with it.
     let mut child = command.process_group(0).spawn().map_err(failed)?;
@@ -119,11 +130,16 @@ pub fn output(
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (read, expired) = std::thread::scope(|scope| {
         let watchdog = scope.spawn(move || {
-            let expired = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-            if expired {
-                end_group(group, Signal::KILL);
+            let mut before = progress();
+            while end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                let now = progress();
+                if now == before {
+                    end_group(group, Signal::KILL);
+                    return true;
+                }
+                before = now;
             }
-            expired
+            false
         });
         let errors = scope.spawn(|| read_all(stderr));
         let read = read_all(stdout).and_then(|stdout| Ok((stdout, errors.join().unwrap_or(Ok(Vec::new()))?)));
@@ -138,7 +154,7 @@ pub fn output(
     let status = child.wait().map_err(failed)?;
     watch(None);
     if expired {
-        let message = format!("it took longer than {} s, and was killed", limit.as_secs());
+        let message = format!("it made no progress for {} s, and was killed", limit.as_secs());
         return Err(HostError::text(name, "run", message));
     }
     let (stdout, stderr) = read.map_err(failed)?;
@@ -235,5 +251,21 @@ mod tests {
         let done = shell("echo said; echo why >&2; exit 3", Duration::from_secs(60)).unwrap();
         assert_eq!((done.stdout, done.stderr), (b"said\n".to_vec(), b"why\n".to_vec()));
         assert_eq!(done.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_program_that_makes_progress_runs_to_its_end() {
+        let limit = Duration::from_millis(20);
+        let steps = std::sync::atomic::AtomicU32::new(0);
+        let mut command = Command::new("sleep");
+        let done = output_while(
+            command.arg("0.3"),
+            "sleep",
+            limit,
+            |_| {},
+            || steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
+        );
+        assert!(done.unwrap().status.success());
+        assert!(steps.into_inner() > 1, "it took longer than the limit");
     }
 }
