@@ -68,17 +68,17 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             let device = number.map(|number| gather::device(host, number)).transpose()?;
             let device = device.and_then(|facts| number.zip(facts.device));
             unmount(host, mount_point, mounted.as_ref(), |mount| match device {
-                None => {
-                    mount.fs_type == "tmpfs" && mounted.is_none_or(|mounted| mounted.device == mount.device)
-                }
-                Some((number, device)) => mount.is_on(number, device),
+                None => Owner::perhaps(
+                    mount.fs_type == "tmpfs" && mounted.is_none_or(|mounted| mounted.device == mount.device),
+                ),
+                Some((number, device)) => Owner::surely(mount.is_on(number, device)),
             })
         }
         Undo::HideDisk { name, place, mount_point, kept, mounted } => {
             let held = gather::mounts(host)?.into_iter().rev().find(|mount| mount.mount_point == *place);
             if let Some(held) = held {
                 unmount(host, mount_point, mounted.as_ref(), |mount| {
-                    mount.device == held.device && mount.id != held.id
+                    Owner::surely(mount.device == held.device && mount.id != held.id)
                 })?;
             }
             let mounted = gather::mounts(host)?.iter().any(|mount| mount.mount_point == *place);
@@ -171,22 +171,43 @@ pub fn swap_off<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
     Ok(host.swap_off(number)?)
 }
 
+/// Whose file system a mount has, as far as its device number tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Ours, whichever program has mounted it.
+    Us,
+    /// Perhaps ours: the kernel reuses the numbers of tmpfs.
+    Perhaps,
+    Others,
+}
+
+impl Owner {
+    fn surely(ours: bool) -> Owner {
+        if ours { Owner::Us } else { Owner::Others }
+    }
+
+    fn perhaps(ours: bool) -> Owner {
+        if ours { Owner::Perhaps } else { Owner::Others }
+    }
+}
+
 /// Unmounts our mount, until it is seen to be gone: a user may rename the directories above it at any time. Never lazily:
-/// the error names the processes that use it. `is_ours` tells by its file system whether a mount may be ours.
+/// the error names the processes that use it.
 fn unmount<H: Host>(
     host: &mut H,
     mount_point: &str,
     mounted: Option<&MountId>,
-    is_ours: impl Fn(&MountLine) -> bool,
+    owner: impl Fn(&MountLine) -> Owner,
 ) -> Result<(), Error> {
     let deadline = host.now() + PATIENCE;
     let mut other: Option<RawPath> = None;
     loop {
         let mounts = gather::mounts(host)?;
-        let Some(found) = find_mount(host, &mounts, mount_point, mounted, &is_ours) else { return Ok(()) };
+        let Some(found) = find_mount(host, &mounts, mount_point, mounted, &owner) else { return Ok(()) };
         let path = &found.mount_point;
         let unnamed = MountId { namespace: host.mount_namespace(), id: found.id, unique: 0, device: (0, 0) };
-        let Err(error) = host.unmount(path.as_bytes(), mounted.unwrap_or(&unnamed)) else { continue };
+        let id = mounted.filter(|mounted| mounted.is(&MountId { device: mounted.device, ..unnamed }));
+        let Err(error) = host.unmount(path.as_bytes(), id.unwrap_or(&unnamed)) else { continue };
         if error.is(Errno::STALE) && other.as_ref() == Some(path) {
             // Another mount has got its ID and its path.
             return Ok(());
@@ -205,21 +226,21 @@ fn unmount<H: Host>(
 }
 
 /// Our mount, wherever it is now. Its ID tells it from others if it is of this namespace; otherwise it is the visible one at its
-/// mount point, or else any that may be ours.
+/// mount point, or else any that may be ours. What another program has mounted at our mount point is ours only with our file
+/// system.
 fn find_mount<'a, H: Host>(
     host: &H,
     mounts: &'a [MountLine],
     mount_point: &str,
     mounted: Option<&MountId>,
-    is_ours: impl Fn(&MountLine) -> bool,
+    owner: impl Fn(&MountLine) -> Owner,
 ) -> Option<&'a MountLine> {
-    let mut candidates = mounts.iter().rev().filter(|mount| is_ours(mount));
-    let Some(id) = mounted else {
-        let visible = mounts.iter().rev().find(|mount| mount.mount_point == mount_point);
-        return visible.filter(|mount| is_ours(mount));
-    };
+    let mut candidates = mounts.iter().rev().filter(|mount| owner(mount) != Owner::Others);
+    let visible = mounts.iter().rev().find(|mount| mount.mount_point == mount_point);
+    let Some(id) = mounted else { return visible.filter(|mount| owner(mount) != Owner::Others) };
     if id.id != 0 && id.namespace == host.mount_namespace() {
-        return candidates.find(|mount| mount.id == id.id);
+        let named = candidates.find(|mount| mount.id == id.id);
+        return named.or_else(|| visible.filter(|mount| owner(mount) == Owner::Us));
     }
     candidates.clone().find(|mount| mount.mount_point == mount_point).or_else(|| candidates.next())
 }
