@@ -77,10 +77,7 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
     let resumed = group.resume.is_some();
     let record = match &group.resume {
         Some(record) => Record { request: request.clone(), ..record.clone() },
-        None => Record {
-            adding: group.retire.as_ref().and_then(|record| record.adding),
-            ..Record::begin(group.target.clone(), request.clone())
-        },
+        None => Record::begin(group.target.clone(), request.clone()),
     };
     let mut run = Run { host, outcome, record, without_backing: false };
     if let Err(error) = run.all(group) {
@@ -139,7 +136,7 @@ impl<H: Host> Run<'_, H> {
     /// Resets the device. `reset` needs the device unlocked, so the lock is released and taken again.
     fn reset(&mut self) -> Result<(), Error> {
         let Target::Device(number) = self.record.target else { return Ok(()) };
-        one(self.host, &self.record, &Undo::Reset { number })?;
+        one(self.host, &mut self.record, &Undo::Reset { number })?;
         super::retry::while_busy(self.host, number, |host| host.lock_device(number))
     }
 
@@ -180,7 +177,8 @@ impl<H: Host> Run<'_, H> {
         self.without_backing = true;
         let is_backing = |undo: &Undo| matches!(undo, Undo::DetachFile { .. } | Undo::CloseCrypt { .. });
         while let Some(at) = self.record.undo.iter().rposition(is_backing) {
-            one(self.host, &self.record, &self.record.undo[at])?;
+            let undo = self.record.undo[at].clone();
+            one(self.host, &mut self.record, &undo)?;
             self.record.undo.remove(at);
         }
         save(self.host, &self.record)

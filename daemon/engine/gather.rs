@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::Error;
-use host::{Host, HostError, MachineFile};
+use host::{Errno, Host, HostError, MachineFile};
 use logic::benchmark::cache::{self, Brief, Key, Stored, Unusable};
 use logic::benchmark::score::Profile;
 use logic::config::settings::{MountSettings, Principal, Settings};
@@ -26,6 +26,7 @@ use logic::vm::{Advice, Tunable};
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     let mut facts = machine(host);
     facts.mounts = mounts(host)?;
+    facts.mount_namespace = host.mount_namespace();
     facts.swaps = swaps(host)?;
     facts.support = support(host);
     facts.tunables = tunables(host);
@@ -37,7 +38,8 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
         if settings.devices.iter().any(|device| device.number == number)
             || facts.records.contains_key(&Target::Device(number))
         {
-            found.seen = seen(host, number, &found);
+            // Only root can look.
+            found.seen = seen(host, number, &found).unwrap_or_default();
         }
         facts.devices.insert(number, found);
     }
@@ -190,27 +192,33 @@ pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> 
 }
 
 /// All that tells whether a device is as we set it up.
+///
+/// # Errors
+///
+/// Also if its contents cannot be read: then nothing tells whose they are.
 pub fn identify<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
     let found = device_state(host, number, &mm_stat(host, number)?)?;
-    Ok(DeviceFacts { seen: seen(host, number, &found), ..found })
+    Ok(DeviceFacts { seen: seen(host, number, &found)?, ..found })
 }
 
-/// What a device carries. Unknown if it cannot be read: by other users than root, or because its backing device fails.
-fn seen<H: Host>(host: &H, number: u32, device: &DeviceFacts) -> Seen {
+/// What a device carries; unknown if its backing device fails.
+fn seen<H: Host>(host: &H, number: u32, device: &DeviceFacts) -> Result<Seen, HostError> {
     if !device.initialised {
-        return Seen::Nothing;
+        return Ok(Seen::Nothing);
     }
     let page = usize::try_from(host.page_size()).unwrap_or(4096);
     // Most signatures are in the first page; further pages may be data of programs, which reading marks as used.
     for length in [page, signature::PROBE_BYTES.next_multiple_of(page)] {
-        let Ok(head) = host.head(number, length) else { return Seen::Unknown };
-        if let Some(found) = signature::read(&head) {
-            return Seen::Signature(found);
+        match host.head(number, length) {
+            Err(error) if error.is(Errno::IO) => return Ok(Seen::Unknown),
+            head => {
+                if let Some(found) = signature::read(&head?) {
+                    return Ok(Seen::Signature(found));
+                }
+            }
         }
     }
-    let stored = mm_stat(host, number).ok().and_then(|text| MmStat::parse(&text)).unwrap_or_default();
-    let is_empty = stored.orig_data_size == 0 && stored.same_pages == 0;
-    if is_empty { Seen::Nothing } else { Seen::Signature(Signature::unknown()) }
+    Ok(if device.pages == 0 { Seen::Nothing } else { Seen::Signature(Signature::unknown()) })
 }
 
 /// The kernel's ID of this boot; empty if unknown.
@@ -236,6 +244,7 @@ pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Res
         disk_size: text(Attribute::DiskSize)?.trim().parse().unwrap_or(0),
         memory_limit: memory.mem_limit,
         memory_used: memory.mem_used_total,
+        pages: (memory.orig_data_size / host.page_size().max(1)).max(memory.same_pages),
         algorithms,
         algorithm,
         ..DeviceFacts::default()

@@ -10,7 +10,7 @@ use super::gather::{
     records, swaps,
 };
 use super::scratch;
-use super::undo::{is_ours, roll_back_interrupted, take_back};
+use super::undo::{is_ours, roll_back, take_back};
 use host::{Cause, Host};
 use logic::config::Loaded;
 use logic::config::problem::{Origin, Problem};
@@ -99,7 +99,7 @@ pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), 
 fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
     for mut record in records(host)?.into_values() {
         if record.progress == Progress::Working && concerned(&record.target) {
-            roll_back_interrupted(host, &mut record);
+            roll_back(host, &mut record);
         }
     }
     Ok(())

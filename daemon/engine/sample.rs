@@ -346,7 +346,16 @@ fn disks<H: Host>(
     for record in records.values() {
         if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
             let path = &request.mount.mount_point;
-            let mut view = disk_view(around.host, name, path, request.persist(), around.mounts()?);
+            let mounts = around.mounts()?;
+            let mut view = disk_view(around.host, name, path, request.persist(), mounts);
+            let top = mounts.iter().rev().find(|mount| mount.mount_point == *path);
+            let namespace = around.host.mount_namespace();
+            if !request.is_layered()
+                && top.zip(record.mounted(path)).is_some_and(|(top, ours)| ours.is_not(top, namespace))
+            {
+                // Another program has mounted its own there.
+                view = DiskView { mounted: false, size_bytes: 0, used_bytes: 0, free_bytes: 0, ..view };
+            }
             if let Some(number) = request.number {
                 // Also while it is not mounted.
                 view.device = format!("zram{number}");

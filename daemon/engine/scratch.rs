@@ -10,12 +10,12 @@ use super::error::Error;
 use super::gather::{absent, boot_id, record};
 use super::perform::{load_module, parameters, set_algorithm, set_disk_size, will_carry};
 use super::retry::while_busy;
-use super::undo::{one, roll_back, roll_back_interrupted};
-use host::{Host, HostError};
+use super::undo::{one, roll_back};
+use host::Host;
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::MmStat;
-use logic::record::{Adding, Record, Target, Undo};
+use logic::record::{Record, Target, Undo};
 use logic::request::{DeviceRequest, Purpose, Request};
 
 /// A scratch device, uninitialised until [`Scratch::configure`]. It must be [released](Scratch::release), because
@@ -37,28 +37,12 @@ pub fn sweep<H: Host>(host: &mut H) -> Result<(), Error> {
                 host.remove_record(&name)?;
                 continue;
             }
-            if let Some(error) = roll_back_interrupted(host, &mut record).into_iter().reduce(Error::join) {
+            if let Some(error) = roll_back(host, &mut record).into_iter().reduce(Error::join) {
                 return Err(error);
             }
         }
     }
     Ok(())
-}
-
-/// Number and added device of a scratch device whose creation was interrupted.
-fn interrupted<H: Host>(
-    host: &mut H,
-    configured: &BTreeSet<u32>,
-) -> Result<Option<(u32, Adding)>, HostError> {
-    for (name, text) in host.scratch_records()? {
-        if let Ok(Record { target: Target::Device(number), adding: Some(adding), .. }) = record(&name, &text)
-            && !configured.contains(&number)
-            && host.own_scratch(&name)?
-        {
-            return Ok(Some((number, adding)));
-        }
-    }
-    Ok(None)
 }
 
 /// As [`sweep`], for callers without that lock.
@@ -86,8 +70,7 @@ impl Scratch {
         }
         let taken = host.device_numbers().or_else(absent)?;
         let free = |number: &u32| !taken.contains(number) && !configured.contains(number);
-        let left = interrupted(host, configured)?;
-        let number = left.map(|(number, _)| number).or_else(|| (0..=u32::MAX).find(free)).unwrap_or(u32::MAX);
+        let number = (0..=u32::MAX).find(free).unwrap_or(u32::MAX);
         let request = DeviceRequest {
             number,
             disk_size: 0,
@@ -100,7 +83,6 @@ impl Scratch {
         };
         let mut record =
             Record { scratch: true, ..Record::begin(Target::Device(number), Request::Device(request)) };
-        record.adding = left.map(|(_, adding)| adding);
         if !host.own_scratch(&record.file_name())? {
             return Err(Error::failed(format!("zram{number}: another benchmark is using it")));
         }
@@ -164,7 +146,7 @@ impl Scratch {
 
     /// Undoes the step that was recorded last.
     pub fn undo<H: Host>(&mut self, host: &mut H, undo: &Undo) -> Result<(), Error> {
-        one(host, &self.record, undo)?;
+        one(host, &mut self.record, undo)?;
         self.record.undo.retain(|kept| kept != undo);
         create::save(host, &self.record)
     }

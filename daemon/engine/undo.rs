@@ -15,7 +15,6 @@ use logic::plan::wants_discard;
 use logic::proc::MountLine;
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::place::passthrough;
-use logic::raw_path::RawPath;
 use logic::record::{MountId, Progress, Record, Target, Undo};
 use logic::request::{Purpose, Request};
 use logic::vm::Tunable;
@@ -46,7 +45,7 @@ pub(super) fn is_ours<H: Host>(host: &H, number: u32, record: &Record) -> Result
 }
 
 /// Undoes one step. May be repeated: steps that are undone already succeed.
-pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Error> {
+pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), Error> {
     match undo {
         Undo::RemoveSpare { number, diskseq } => create::remove_spare(host, *number, *diskseq),
         Undo::RemoveDevice { number } if is_same_device(host, *number, record)? => {
@@ -75,14 +74,15 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             })
         }
         Undo::HideDisk { name, place, mount_point, kept, mounted } => {
+            let is_passed_through = host.path_kind(&passthrough(name)) != PathKind::Missing;
+            hold(host, record, place, mounted.as_ref())?;
             let held = gather::mounts(host)?.into_iter().rev().find(|mount| mount.mount_point == *place);
-            if let Some(held) = held {
+            if let Some(held) = &held {
                 unmount(host, mount_point, mounted.as_ref(), |mount| {
                     Owner::surely(mount.device == held.device && mount.id != held.id)
                 })?;
             }
-            let mounted = gather::mounts(host)?.iter().any(|mount| mount.mount_point == *place);
-            if *kept && mounted && host.path_kind(&passthrough(name)) == PathKind::Missing {
+            if *kept && held.is_some() && !is_passed_through {
                 host.run_worker(&["kept", "save", name, "--reason", SaveReason::Stop.word()])?;
             }
             Ok(())
@@ -112,10 +112,39 @@ pub fn one<H: Host>(host: &mut H, record: &Record, undo: &Undo) -> Result<(), Er
             // Not empty, or removed already: changes of other programs, which are left alone. An empty directory below a
             // read-only one may stay.
             Err(error) if DIRECTORY_STAYS.iter().any(|errno| error.is(*errno)) => Ok(()),
+            // So does one that another program has mounted on.
+            Err(error) if error.is(Errno::BUSY) && is_mount_point(host, path)? => Ok(()),
             other => Ok(other?),
         },
         Undo::RemoveDevice { .. } | Undo::Reset { .. } | Undo::SwapOff { .. } => Ok(()),
     }
+}
+
+fn is_mount_point<H: Host>(host: &H, path: &str) -> Result<bool, Error> {
+    Ok(gather::mounts(host)?.iter().any(|mount| mount.mount_point == path))
+}
+
+/// Mounts a RAM disk at its private place again if only its mount point is left: it is saved from there.
+fn hold<H: Host>(
+    host: &mut H,
+    record: &mut Record,
+    place: &str,
+    mounted: Option<&MountId>,
+) -> Result<(), Error> {
+    let Some(id) = mounted.filter(|id| id.id != 0) else { return Ok(()) };
+    let mounts = gather::mounts(host)?;
+    let shown = mounts.iter().find(|mount| mount.id == id.id && mount.device == id.device);
+    let Some(shown) = shown.filter(|_| !mounts.iter().any(|mount| mount.mount_point == place)) else {
+        return Ok(());
+    };
+    host.bind(&shown.mount_point.to_string(), place)?;
+    create::note_mount(host, place, record)?;
+    if host.mount_id(place)?.is_some_and(|found| found.device == id.device) {
+        return Ok(());
+    }
+    // A user has moved another mount to that path meanwhile.
+    host.unmount(place.as_bytes(), &MountId::default())?;
+    Err(Error::failed(format!("{place}: nothing could be saved, because {} was moved", shown.mount_point)))
 }
 
 /// Whether a block device with the name of ours is one of another program.
@@ -200,15 +229,24 @@ fn unmount<H: Host>(
     owner: impl Fn(&MountLine) -> Owner,
 ) -> Result<(), Error> {
     let deadline = host.now() + PATIENCE;
-    let mut other: Option<RawPath> = None;
     loop {
         let mounts = gather::mounts(host)?;
         let Some(found) = find_mount(host, &mounts, mount_point, mounted, &owner) else { return Ok(()) };
         let path = &found.mount_point;
-        let unnamed = MountId { namespace: host.mount_namespace(), id: found.id, unique: 0, device: (0, 0) };
-        let id = mounted.filter(|mounted| mounted.is(&MountId { device: mounted.device, ..unnamed }));
-        let Err(error) = host.unmount(path.as_bytes(), id.unwrap_or(&unnamed)) else { continue };
-        if error.is(Errno::STALE) && other.as_ref() == Some(path) {
+        let cover = mounts.iter().rev().find(|mount| mount.mount_point == *path);
+        if let Some(cover) = cover.filter(|cover| cover.id != found.id) {
+            let message = format!(
+                "{path} is covered by another mount ({} on {}); run `umount {path}`, and try again",
+                cover.fs_type, cover.source
+            );
+            return Err(Error::new(ErrorKind::InUse, message));
+        }
+        let any = MountId { namespace: host.mount_namespace(), id: found.id, unique: 0, device: (0, 0) };
+        // With our file system, it does not matter which program has mounted it.
+        let id = mounted.filter(|_| owner(found) == Owner::Perhaps).copied().unwrap_or(any);
+        let Err(error) = host.unmount(path.as_bytes(), &id) else { continue };
+        let now = host.mount_id(&path.to_string()).ok().flatten();
+        if error.is(Errno::STALE) && now.is_some_and(|now| now.id == found.id && !now.is(&id)) {
             // Another mount has got its ID and its path.
             return Ok(());
         }
@@ -220,9 +258,39 @@ fn unmount<H: Host>(
             }
             return Err(error.into());
         }
-        other = error.is(Errno::STALE).then(|| path.clone());
         host.sleep(Duration::from_millis(100));
     }
+}
+
+/// The error for mounts of another mount namespace that still exists: they cannot be unmounted from here, and removing their
+/// mount points would detach them.
+fn elsewhere<H: Host>(host: &H, record: &Record) -> Result<(), Error> {
+    let here = host.mount_namespace();
+    for undo in &record.undo {
+        let (Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. }) = undo
+        else {
+            continue;
+        };
+        let namespace = mounted.map_or(here, |mounted| mounted.namespace);
+        if namespace != here
+            && let Some(user) = host.namespace_user(namespace)
+        {
+            let message = format!(
+                "{}: {mount_point} is mounted in another mount namespace, that of {user}; run this there: `nsenter --mount --target {} …`",
+                record.target, user.pid
+            );
+            return Err(Error::new(ErrorKind::Unsafe, message));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the record can be undone here: its device is not that of another program, and its mounts are in this namespace.
+fn refuse_others<H: Host>(host: &H, record: &Record) -> Result<(), Error> {
+    if let Target::Device(number) = record.target {
+        is_same_device(host, number, record)?;
+    }
+    elsewhere(host, record)
 }
 
 /// Our mount, wherever it is now. Its ID tells it from others if it is of this namespace; otherwise it is the visible one at its
@@ -249,15 +317,14 @@ fn find_mount<'a, H: Host>(
 /// unless a step could not be undone: the next run tries again. A device that another program has set up since, and what belongs
 /// to it, stays as it is.
 pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
-    let mut errors = Vec::new();
-    if let Target::Device(number) = record.target
-        && let Err(error) = is_same_device(host, number, record)
-    {
+    if let Err(error) = refuse_others(host, record).and_then(|()| create::note_added(host, record)) {
         return vec![error];
     }
-    for undo in record.undo.clone().into_iter().rev() {
+    let mut errors = Vec::new();
+    for index in (0..record.undo.len()).rev() {
+        let undo = record.undo[index].clone();
         match one(host, record, &undo) {
-            Ok(()) => record.undo.retain(|kept| *kept != undo),
+            Ok(()) => drop(record.undo.remove(index)),
             Err(error) => {
                 errors.push(error);
                 if matches!(undo, Undo::HideDisk { .. }) {
@@ -267,25 +334,17 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
             }
         }
     }
-    let ended = if record.undo.is_empty() {
-        host.remove_record(&record.file_name()).map_err(Error::from)
-    } else {
-        create::save(host, record)
-    };
-    errors.extend(ended.err());
+    errors
+        .extend(if record.undo.is_empty() { forget(host, record) } else { create::save(host, record) }.err());
     errors
 }
 
-/// As [`roll_back`], for the record of an interrupted run. If that was about to add a device, and one is there, the record stays
-/// for the next run, which uses it.
-pub fn roll_back_interrupted<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
-    let mut errors = roll_back(host, record);
-    if record.undo.is_empty() && create::added(host, record).is_ok_and(|added| added.is_some()) {
-        let Record { target, request, adding, scratch, .. } = record.clone();
-        let kept = Record { adding, scratch, ..Record::begin(target, request) };
-        errors.extend(create::save(host, &kept).err());
-    }
-    errors
+/// Removes the record of a target that is gone.
+fn forget<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
+    let removed = host.remove_record(&record.file_name());
+    removed.map_err(|error| {
+        Error::failed(format!("{}: it was removed, but its record could not be: {error}", record.target))
+    })
 }
 
 /// Undoes a whole record. On failure, a finished target is left as it was, an unfinished one partly undone.
@@ -308,6 +367,7 @@ pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
 fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     let mut record = record.clone();
     let record = &mut record;
+    refuse_others(host, record)?;
     for (index, undo) in record.undo.iter().enumerate() {
         // What PID 1 has activated is not active any more, and then nothing precedes the reset, which fails by itself.
         let precedes = |later: &Undo| matches!(later, Undo::SwapOff { .. } | Undo::Unmount { .. });
@@ -318,23 +378,26 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
             until_released(host, *number)?;
         }
     }
-    for (index, undo) in record.undo.iter().enumerate().rev() {
-        if let Err(error) = one(host, record, undo) {
+    for index in (0..record.undo.len()).rev() {
+        let undo = record.undo[index].clone();
+        if let Err(error) = one(host, record, &undo) {
             let undone = record.undo[index..].to_vec();
             let again: Vec<Error> = undone.iter().filter_map(|undo| redo(host, record, undo).err()).collect();
             return Err(again.into_iter().fold(error, Error::join));
         }
     }
-    Ok(host.remove_record(&record.file_name())?)
+    forget(host, record)
 }
 
 /// Redoes what [`one`] undid. Only activation keeps the contents of the device, so nothing else is redone.
 fn redo<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), Error> {
-    if let Undo::HideDisk { name, place, mount_point, .. } = undo {
-        let mounts = gather::mounts(host)?;
-        let is_mounted = |path: &str| mounts.iter().any(|mounted| mounted.mount_point == path);
-        let shown = is_mounted(mount_point) || host.path_kind(&passthrough(name)) != PathKind::Missing;
-        if is_mounted(place) && !shown {
+    if let Undo::HideDisk { name, place, mount_point, mounted, .. } = undo {
+        let shown =
+            is_mount_point(host, mount_point)? || host.path_kind(&passthrough(name)) != PathKind::Missing;
+        // Only our file system: something else may be mounted there by now.
+        let held = host.mount_id(place).ok().flatten();
+        let is_ours = held.is_some_and(|held| mounted.is_none_or(|mounted| mounted.device == held.device));
+        if is_ours && !shown {
             host.bind(place, mount_point)?;
             create::note_mount(host, mount_point, record)?;
         }

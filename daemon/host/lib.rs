@@ -186,6 +186,8 @@ pub trait Host {
     fn mount_id(&self, path: &str) -> Result<Option<MountId>, HostError>;
     /// Inode of the mount namespace of this process.
     fn mount_namespace(&self) -> u64;
+    /// A process in the mount namespace with this inode.
+    fn namespace_user(&self, namespace: u64) -> Option<Holder>;
     /// Processes other than this one that have the device open; those that were found within a second.
     fn holders(&self, number: u32) -> Vec<Holder>;
     /// Processes other than this one that use the file system mounted at `path`; those that were found within a second.

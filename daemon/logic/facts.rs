@@ -29,6 +29,8 @@ pub struct Facts {
     pub swaps: Vec<SwapLine>,
     /// `/proc/self/mountinfo`.
     pub mounts: Vec<MountLine>,
+    /// Inode of the mount namespace that `mounts` is of.
+    pub mount_namespace: u64,
     /// The kernel settings that exist.
     pub tunables: BTreeMap<Tunable, String>,
     /// Whether control groups (v2) cannot keep memory here; false without protect-sessions.

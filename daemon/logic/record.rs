@@ -14,12 +14,16 @@ use super::device::algorithm::Algorithm;
 use super::device::signature::Signature;
 use super::device::state::{DeviceFacts, Seen};
 use super::human::human;
-use super::proc::zram_number;
+use super::proc::{MountLine, zram_number};
+use super::ramdisk::place::place;
 use super::request::Request;
 use super::vm::Tunable;
 
 /// Format version of record files; files of other versions are not touched.
 pub const VERSION: u32 = 2;
+
+/// Pages that the self-test of a device writes at most.
+const SELF_TEST_PAGES: u64 = 6;
 
 /// Suffix of records of scratch devices; they do not count as records of targets.
 pub const SCRATCH: &str = ".scratch";
@@ -164,6 +168,10 @@ impl Damaged {
     pub fn remedy(&self) -> String {
         let remove = format!("remove /run/zramd/{}", self.file);
         match self.target {
+            Some(Target::RamDisk(ref name)) => format!(
+                "run `zramdctl disk save {name}` if it persists, unmount it, also from {}, and {remove}",
+                place(name)
+            ),
             Some(Target::Device(_)) => {
                 let target = self.file.trim_end_matches(".json");
                 format!(
@@ -193,8 +201,8 @@ pub struct Carried {
     pub signature: Option<Signature>,
 }
 
-/// A device that is about to be added. If the process is killed before the record has its `diskseq`, the next run uses this
-/// device instead of adding another one, and owns it.
+/// A device that is about to be added. If the process is killed before the record has its `diskseq`, the next run finds the
+/// device by this, and undoes that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adding {
     /// The lowest free N of `zramN`, which the kernel assigns.
@@ -231,6 +239,11 @@ pub struct MountId {
 }
 
 impl MountId {
+    /// Whether `mount`, in the namespace with this inode, is another mount than this one.
+    pub fn is_not(&self, mount: &MountLine, namespace: u64) -> bool {
+        self.id != 0 && self.namespace == namespace && self.id != mount.id
+    }
+
     /// Whether `self` is the mount `other`, as far as both are known: in another namespace, it may be a copy.
     pub fn is(&self, other: &MountId) -> bool {
         let apart = self.namespace != other.namespace;
@@ -371,7 +384,7 @@ impl Record {
             return None;
         }
         let Some(carries) = &self.carries else {
-            return Some(format!("it has a size of {}, and zramd had set none", human(device.disk_size)));
+            return Some(format!("its size is {}, and zramd has set none", human(device.disk_size)));
         };
         if device.disk_size != carries.disk_size {
             let (found, ours) = (device.disk_size, carries.disk_size);
@@ -389,14 +402,18 @@ impl Record {
             _ if self.scratch => None,
             (Seen::Signature(found), Some(ours)) if ours.is_that_of(found) => None,
             // Pages of the self-test, or of an interrupted mkfs.
-            (Seen::Signature(found), _) if working && found.is_unknown() => None,
+            (Seen::Signature(found), ours)
+                if working && found.is_unknown() && (ours.is_some() || device.pages <= SELF_TEST_PAGES) =>
+            {
+                None
+            }
             (Seen::Nothing, Some(_)) if working => None,
             (Seen::Nothing, None) => None,
-            (Seen::Nothing, Some(ours)) => Some(format!("the {ours} that zramd wrote is gone")),
+            (Seen::Nothing, Some(ours)) => Some(format!("it is empty; zramd wrote: {ours}")),
             (Seen::Signature(found), Some(ours)) => {
-                Some(format!("it has a {found}, and zramd wrote a {ours}"))
+                Some(format!("it contains: {found}; zramd wrote: {ours}"))
             }
-            (Seen::Signature(found), None) => Some(format!("it has a {found}, which zramd did not write")),
+            (Seen::Signature(found), None) => Some(format!("it contains: {found}; zramd wrote nothing")),
         }
     }
 
@@ -408,6 +425,18 @@ impl Record {
             adopt_or_forget(&self.target)
         );
         Error::new(ErrorKind::Unmanaged, message)
+    }
+
+    /// The mount at a path that an undo is about, if it is known.
+    pub fn mounted(&self, path: &str) -> Option<MountId> {
+        self.undo.iter().find_map(|undo| match undo {
+            Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. }
+                if mount_point == path =>
+            {
+                *mounted
+            }
+            _ => None,
+        })
     }
 
     /// Records the `diskseq` of the loop device of the write-back file.

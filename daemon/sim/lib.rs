@@ -140,6 +140,8 @@ pub struct State {
     pub priority: Priority,
     /// Bytes of each block device.
     pub block_bytes: BTreeMap<String, u64>,
+    /// Error of reading what a device contains.
+    pub head_fails: Option<Errno>,
     /// Error of every write in `/run/zramd`.
     pub run_fails: Option<Errno>,
     /// Arguments of the calls of `zramd-worker`.
@@ -218,6 +220,7 @@ impl SimMachine {
             states: BTreeMap::new(),
             priority: Priority::Normal,
             block_bytes: BTreeMap::new(),
+            head_fails: None,
             run_fails: None,
             worked: Vec::new(),
             script: Script::default(),

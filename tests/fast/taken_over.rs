@@ -71,7 +71,7 @@ const TAKEOVERS: [Takeover; 9] = [
     ("swap with another UUID", SWAP, |host| swap(host, 32, 7), "with UUID"),
     ("another algorithm", SWAP, with_842, "its algorithm is 842"),
     ("a file system instead of swap", SWAP, |host| mkfs(host, THEIRS, "zram9"), "file system"),
-    ("nothing yet", SWAP, |host| size(host, "32M"), "is gone"),
+    ("nothing yet", SWAP, |host| size(host, "32M"), "it is empty"),
     ("another file system", FILES, |host| mkfs(host, THEIRS, "zram9"), "with UUID"),
     ("swap instead of a file system", FILES, |host| swap(host, 32, 7), "swap area"),
     ("data on a raw device", RAW, with_data, "unknown type"),
@@ -235,30 +235,134 @@ fn a_record_of_another_boot_counts_as_none() {
 
 #[test]
 fn a_tmpfs_of_another_program_at_our_mount_point_stays() {
-    let text = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = 16\n";
     for ours_is_gone in [false, true] {
-        let machine = machine(text);
-        let other = &mut machine.process();
+        let machine = machine(DISK);
         if ours_is_gone {
-            other.unmount(b"/srv", &logic::record::MountId::default()).unwrap();
+            machine.process().unmount(b"/srv", &logic::record::MountId::default()).unwrap();
         }
-        let theirs = host::MountSpec {
-            source: "theirs".to_owned(),
-            mount_point: "/srv".to_owned(),
-            fs_type: "tmpfs".to_owned(),
-            options: String::new(),
-        };
-        other.mount(&theirs).unwrap();
+        mount_theirs(&machine, "/srv");
         let removals = engine::revert(&mut machine.process()).unwrap();
         let mounted = machine.process().text(host::MachineFile::Mountinfo).unwrap();
         assert!(mounted.contains("theirs"), "{ours_is_gone}: {removals:?}\n{mounted}");
     }
 }
 
+const DISK: &str = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = 16\n";
+const KEPT: &str = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = 16\npersist = \"snapshot\"\n";
+
+fn disk() -> Target {
+    Target::RamDisk("a".to_owned())
+}
+
+fn mount_theirs(machine: &SimMachine, path: &str) {
+    let theirs = host::MountSpec {
+        source: "theirs".to_owned(),
+        mount_point: path.to_owned(),
+        fs_type: "tmpfs".to_owned(),
+        options: String::new(),
+    };
+    machine.process().mount(&theirs).unwrap();
+}
+
+#[test]
+fn what_is_covered_by_another_mount_is_not_reported_as_removed() {
+    for text in [DISK, KEPT, FILES] {
+        let machine = machine(text);
+        mount_theirs(&machine, "/srv");
+        let before = machine.snapshot().mounts.len();
+        let removals = engine::revert(&mut machine.process()).unwrap();
+        let (_, result) = &removals[0];
+        assert!(result.as_ref().unwrap_err().message.contains("covered"), "{text}: {result:?}");
+        assert!(!gather::records(&machine.process()).unwrap().is_empty(), "{text}");
+        assert!(machine.snapshot().mounts.len() >= before - 1, "{text}");
+        // A plan does not take the other for ours either.
+        if text == DISK {
+            let planned = engine::plan(&machine.process(), &loaded(text), Activation::Direct).unwrap();
+            assert!(planned.items[0].reason.contains("another program"), "{:?}", planned.items);
+        }
+        machine.process().unmount(b"/srv", &logic::record::MountId::default()).unwrap();
+        assert!(engine::revert(&mut machine.process()).unwrap().iter().all(|(_, result)| result.is_ok()));
+        assert_eq!(machine.snapshot().mounts.len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_tmpfs_in_the_place_of_ours_is_neither_ours_nor_covered() {
+    let machine = machine(DISK);
+    machine.process().unmount(b"/srv", &logic::record::MountId::default()).unwrap();
+    mount_theirs(&machine, "/srv");
+    let larger = loaded(&DISK.replace("16", "32"));
+    let applied = engine::apply(&mut machine.process(), &larger).unwrap();
+    assert!(applied.plan.items[0].reason.contains("theirs"), "{:?}", applied.plan.items);
+    let mounts = machine.snapshot().mounts;
+    let theirs = mounts.iter().find(|(mount, _)| mount.source == "theirs").unwrap();
+    assert_eq!((mounts.len(), theirs.0.options.as_str()), (2, ""), "it is not resized");
+    let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
+    assert!(!snapshot.disk("a").unwrap().mounted);
+    assert!(engine::revert(&mut machine.process()).unwrap().iter().all(|(_, result)| result.is_ok()));
+    assert_eq!(machine.snapshot().mounts.len(), 2);
+}
+
+#[test]
+fn a_disk_whose_private_place_was_unmounted_is_saved_from_its_mount_point() {
+    let machine = machine(KEPT);
+    machine.process().unmount(b"/run/zramd/disk/a", &logic::record::MountId::default()).unwrap();
+    assert_eq!(engine::down(&mut machine.process(), &disk()), Ok(true));
+    assert!(machine.look().worked.iter().any(|words| words.starts_with("kept save a")));
+    assert_eq!(machine.snapshot().mounts.len(), 1);
+}
+
+#[test]
+fn nothing_is_mounted_over_a_disk_that_has_no_record() {
+    let machine = machine(KEPT);
+    machine.change().records.remove("ramdisk-a.json");
+    machine.process().unmount(b"/srv", &logic::record::MountId::default()).unwrap();
+    let applied = engine::apply(&mut machine.process(), &loaded(KEPT)).unwrap();
+    assert!(applied.plan.items[0].reason.contains("zramdctl disk save a"), "{:?}", applied.plan.items);
+    assert_eq!(machine.snapshot().mounts.len(), 2);
+}
+
+#[test]
+fn a_disk_that_was_moved_is_not_mounted_twice() {
+    let machine = machine(KEPT);
+    machine.change().move_mount("/srv", "/home/moved");
+    let applied = engine::apply(&mut machine.process(), &loaded(KEPT)).unwrap();
+    assert!(applied.plan.items[0].reason.contains("/home/moved"), "{:?}", applied.plan.items);
+    assert!(engine::revert(&mut machine.process()).unwrap().iter().all(|(_, result)| result.is_ok()));
+    assert_eq!(machine.snapshot().mounts.len(), 1);
+}
+
+#[test]
+fn a_device_whose_contents_cannot_be_read_is_not_removed() {
+    for (errno, is_removed) in [(Errno::NOENT, false), (Errno::ACCES, false), (Errno::IO, true)] {
+        let machine = machine(SWAP);
+        let other = &mut machine.process();
+        free(other);
+        mkfs(other, THEIRS, "theirs");
+        machine.change().head_fails = Some(errno);
+        // A failing backing device tells nothing of another program.
+        assert_eq!(engine::down(&mut machine.process(), &Target::Device(9)).is_ok(), is_removed, "{errno}");
+        assert_eq!(!machine.look().devices.contains_key(&9), is_removed, "{errno}");
+    }
+}
+
+#[test]
+fn an_adopted_device_is_undone_as_before() {
+    let machine = machine(FILES);
+    // The user has given it another label.
+    let mut page = machine.look().devices[&9].pages[&0].clone();
+    page[0x478..0x480].copy_from_slice(b"renamed\0");
+    machine.change().devices.get_mut(&9).unwrap().pages.insert(0, page);
+    let host = &mut machine.process();
+    assert_eq!(engine::down(host, &Target::Device(9)).unwrap_err().kind, ErrorKind::Unmanaged);
+    assert_eq!(engine::provision::adopt(host, &loaded(FILES), 9, Activation::Direct), Ok(true));
+    assert_eq!(engine::down(host, &Target::Device(9)), Ok(true));
+    assert!(!machine.look().devices.contains_key(&9), "zramd has created it");
+}
+
 #[test]
 fn a_mount_is_removed_wherever_its_directory_was_moved() {
-    let kept = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = 16\npersist = \"snapshot\"\n";
-    for text in ["[ramdisk.a]\nmount-point = \"/srv\"\nsize = 16\n", kept, FILES] {
+    for text in [DISK, KEPT, FILES] {
         let machine = machine(text);
         machine.change().move_mount("/srv", "/home/moved");
         let removals = engine::revert(&mut machine.process()).unwrap();

@@ -115,6 +115,9 @@ impl Host for Killer {
     fn disk_status(&self, name: &str) -> String {
         self.host.disk_status(name)
     }
+    fn namespace_user(&self, namespace: u64) -> Option<Holder> {
+        self.host.namespace_user(namespace)
+    }
     fn diskseq(&self, node: &str) -> Option<u64> {
         self.host.diskseq(node)
     }

@@ -5,15 +5,13 @@ use crate::gather;
 use crate::retry::while_busy;
 use host::Host;
 use logic::device::attribute::Attribute;
-use logic::record::{Adding, Record, Undo};
+use logic::record::{Adding, Record, Target, Undo};
 
 /// Creates `/dev/zramN`, and removes the lower numbers that the kernel assigns first.
 ///
 /// The record says before each `hot_add` which device it will add, and has its `diskseq` as soon as it exists. After a kill in
-/// between, the next run uses the device that appeared then. Without a next run it stays: it takes no memory before it is
-/// initialised.
+/// between, [`note_added`] finds the device that appeared then.
 pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
-    use_added(host, number, record)?;
     if host.device_numbers()?.contains(&number) {
         return Ok(());
     }
@@ -28,29 +26,21 @@ pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result
     save(host, record)
 }
 
-/// The device that an earlier run was about to add, with its `diskseq`, if it appeared then and is unused.
-pub fn added<H: Host>(host: &H, record: &Record) -> Result<Option<(u32, u64)>, Error> {
-    let Some(adding) = record.adding else { return Ok(None) };
-    let number = adding.number;
+/// Adds the undo of the device that an interrupted run was about to add, if it appeared then and is unused. One that appeared
+/// later is another program's.
+pub fn note_added<H: Host>(host: &mut H, record: &mut Record) -> Result<(), Error> {
+    let (Some(adding), Target::Device(wanted)) = (record.adding, &record.target) else { return Ok(()) };
+    let (number, wanted) = (adding.number, *wanted);
+    record.adding = None;
     if !host.device_numbers()?.contains(&number)
         || host.read_attribute(number, Attribute::InitState)?.trim() != "0"
     {
-        return Ok(None);
+        return Ok(());
     }
     let found = gather::diskseq(host, number)?.zip(host.device_age(number));
-    let found = found.filter(|(diskseq, age)| adding.is(*diskseq, *age, host.now()));
-    Ok(found.map(|(diskseq, _)| (number, diskseq)))
-}
-
-/// Uses the device that an earlier run added, as if this run had.
-fn use_added<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
-    if let Some((found, diskseq)) = added(host, record)?
-        && found <= number
-    {
-        record_new(number, found, Some(diskseq), record);
-        save(host, record)?;
+    if let Some((diskseq, _)) = found.filter(|(diskseq, age)| adding.is(*diskseq, *age, host.now())) {
+        record_new(wanted, number, Some(diskseq), record);
     }
-    record.adding = None;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::ioctl::{Opcode, opcode};
 
 use crate::{BlockProbe, Errno, HostError};
@@ -94,8 +94,24 @@ pub fn write(node: &Path, object: &str, offset: u64, data: &[u8]) -> Result<(), 
 }
 
 /// Reads the first whole pages with direct I/O, fewer if the device is smaller.
-pub fn head(node: &Path, object: &str, length: usize) -> Result<Vec<u8>, HostError> {
+///
+/// # Errors
+///
+/// Also if the node is not that of the device with this number.
+pub fn head(
+    node: &Path,
+    object: &str,
+    device: Option<(u32, u32)>,
+    length: usize,
+) -> Result<Vec<u8>, HostError> {
+    let failed = |errno| HostError::new(object, "look at the device node", errno);
     let fd = open(node, object, OFlags::RDONLY | OFlags::DIRECT)?;
+    let stat = rustix::fs::fstat(&fd).map_err(failed)?;
+    let found = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice || device != Some(found) {
+        let text = format!("{} is not this device", node.display());
+        return Err(HostError::text(object, "look at the device node", text));
+    }
     let mut buffer = Aligned::new(length);
     let mut done = 0;
     while done < length {

@@ -57,7 +57,7 @@ use logic::device::attribute::Attribute;
 use logic::device::drain;
 use logic::error::Error;
 use logic::facts::PathKind;
-use logic::proc::{MountLine, zram_number};
+use logic::proc::{MountLine, parse_device_number, zram_number};
 use logic::ramdisk::place::disk_at;
 use logic::record::{MountId, SCRATCH, crypt_name};
 use logic::vm::Tunable;
@@ -201,7 +201,8 @@ impl Host for LinuxHost {
     }
 
     fn head(&self, number: u32, length: usize) -> Result<Vec<u8>, HostError> {
-        block::head(&self.node(number), &object(number), length)
+        let device = self.read_attribute(number, Attribute::Dev)?;
+        block::head(&self.node(number), &object(number), parse_device_number(&device), length)
     }
 
     fn mount_id(&self, path: &str) -> Result<Option<MountId>, HostError> {
@@ -210,6 +211,10 @@ impl Host for LinuxHost {
 
     fn mount_namespace(&self) -> u64 {
         mount::namespace(&self.root)
+    }
+
+    fn namespace_user(&self, namespace: u64) -> Option<Holder> {
+        mount::namespace_user(&self.root, namespace)
     }
 
     fn diskseq(&self, node: &str) -> Option<u64> {

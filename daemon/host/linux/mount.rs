@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, StatxAttributes, StatxFlags, Uid};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, UnmountFlags};
 
-use crate::{Errno, HostError, MountSpec, RootSpec};
+use crate::{Errno, Holder, HostError, MountSpec, RootSpec};
 use logic::record::MountId;
 
 /// `STATX_MNT_ID_UNIQUE`, since Linux 6.8. Older kernels answer with the other ID.
@@ -58,6 +58,18 @@ fn statx(directory: impl AsFd, name: &[u8], what: StatxFlags) -> rustix::io::Res
 pub fn namespace(root: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(root.join("proc/self/ns/mnt")).map_or(0, |found| found.ino())
+}
+
+/// A process in the mount namespace with this inode.
+pub fn namespace_user(root: &Path, namespace: u64) -> Option<Holder> {
+    let name = format!("mnt:[{namespace}]");
+    let entries = std::fs::read_dir(root.join("proc")).ok()?;
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let mut processes = pids.map(|pid| (pid, root.join(format!("proc/{pid}"))));
+    let found = processes.find(|(_, process)| {
+        std::fs::read_link(process.join("ns/mnt")).is_ok_and(|link| link.as_os_str() == name.as_str())
+    });
+    found.map(|(pid, process)| Holder { pid, name: super::holders::comm(&process) })
 }
 
 /// The mount whose root is `name` below an open directory; `None` if nothing is mounted there.

@@ -31,7 +31,7 @@ const MAGICS: [(usize, &[u8], &str); 16] = [
 ];
 
 /// Type of data without a known signature.
-const UNKNOWN: &str = "content of an unknown type";
+const UNKNOWN: &str = "data of an unknown type";
 
 /// What tells the contents of a device from others of the same type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,8 @@ pub struct DeviceFacts {
     pub memory_limit: u64,
     /// Memory of the allocator in bytes, as in `mm_stat`.
     pub memory_used: u64,
+    /// Pages that it stores.
+    pub pages: u64,
     /// Attributes that this kernel has.
     pub attributes: BTreeSet<Attribute>,
     /// Algorithms in the order of the kernel.

@@ -67,13 +67,16 @@ pub fn record(
         let used = device.algorithm.as_deref().unwrap_or("no algorithm");
         refused(format!("it uses {used}, which is not configured"))
     })?;
+    // What it takes to undo it is known if only the contents of the device have changed.
+    let known = facts.records.get(&target).filter(|record| record.is_of(device.diskseq));
     Ok(Some(Record {
+        found_algorithm: known.and_then(|record| record.found_algorithm.clone()),
         diskseq: device.diskseq,
         carries: Some(carried(device)),
         progress: Progress::Done,
         algorithm: candidate.algorithm.clone(),
         measured: candidate.measured,
-        undo: undo(request, found, activation),
+        undo: known.map_or_else(|| undo(request, found, activation), |record| record.undo.clone()),
         memory_kib: facts.memory.total_kib,
         ..Record::begin(target, Request::Device(request.clone()))
     }))

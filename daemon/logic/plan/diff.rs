@@ -85,8 +85,6 @@ fn device_group(
     }
     let removed = group.retire.as_ref().is_some_and(Record::owns_device) && group.retire.as_ref() == stale;
     let removed = removed || facts.records.values().any(|record| may_remove(record, number));
-    // Creating it also takes over one that an interrupted run added.
-    let added = stale.and_then(|record| record.adding).is_some_and(|adding| adding.number == number);
     if facts.support == Support::NotLoaded {
         group.before.push(Step::LoadModule);
     }
@@ -95,7 +93,7 @@ fn device_group(
     let through = backing.as_ref().and_then(|_| backing::through(request));
     // Before the device is claimed: on removal, the device must release the store before that is removed.
     group.before.extend(backing.into_iter().flatten());
-    if removed || added || !facts.devices.contains_key(&number) {
+    if removed || !facts.devices.contains_key(&number) {
         group.before.push(Step::CreateDevice { number });
     }
     group.before.push(Step::ClaimDevice { number });

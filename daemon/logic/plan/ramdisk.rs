@@ -6,7 +6,7 @@
 
 use super::{Activation, Group, Step};
 use crate::facts::Facts;
-use crate::proc::disk_mount;
+use crate::proc::{MountLine, disk_mount};
 use crate::ramdisk::place::PLACES;
 use crate::record::{Progress, Target};
 use crate::request::{MountRequest, RamDiskRequest, Request};
@@ -24,6 +24,9 @@ pub(crate) fn group(
         group.needs = request.number.map(Target::Device);
     }
     let Some(record) = facts.records.get(target) else {
+        if let Some(left) = left_behind(request, facts).filter(|_| activation == Activation::Direct) {
+            return Err(left);
+        }
         group.after = steps(request);
         return Ok(group);
     };
@@ -31,7 +34,29 @@ pub(crate) fn group(
         return Err(format!("its record in /run/zramd is for another target; remove {}", target.file_name()));
     };
     let (now, place) = (&present.mount.mount_point, present.place());
-    if record.progress == Progress::Working || facts.mount_at(&place).is_none() {
+    let is_another = |path: &str, mount: &MountLine| {
+        record.mounted(path).is_some_and(|id| id.is_not(mount, facts.mount_namespace))
+    };
+    let is_there = |path: &str| facts.mount_at(path).is_some_and(|mount| !is_another(path, mount));
+    if let Some(other) = facts.mount_at(now).filter(|mount| is_another(now, mount)) {
+        // With our file system, it does not matter which program has mounted it.
+        let held = facts.mount_at(&place).filter(|_| present.is_layered());
+        if held.is_none_or(|held| held.device != other.device) {
+            let what = format!("{} on {}", other.fs_type, other.source);
+            return Err(format!(
+                "another program has mounted something else on {now} since ({what}): unmount that first"
+            ));
+        }
+    }
+    let ours = record.mounted(now).filter(|id| id.id != 0 && id.namespace == facts.mount_namespace);
+    let moved = ours.and_then(|id| facts.mounts.iter().find(|mount| mount.id == id.id));
+    if let Some(moved) = moved.filter(|moved| moved.mount_point != now.as_str() && present.is_layered()) {
+        let path = &moved.mount_point;
+        return Err(format!(
+            "it was moved from {now} to {path}: move it back (`mount --move {path} {now}`), or run `zramd-setup down {target}`"
+        ));
+    }
+    if record.progress == Progress::Working || !is_there(&place) {
         group.retire = Some(record.clone());
         group.after = steps(request);
     } else if *now != request.mount.mount_point {
@@ -56,6 +81,18 @@ pub(crate) fn group(
         group.resume = altered.then(|| record.clone());
     }
     Ok(group)
+}
+
+/// Why a RAM disk without a record is not mounted over what is at its private place: it may hold data that was never saved.
+fn left_behind(request: &RamDiskRequest, facts: &Facts) -> Option<String> {
+    let (name, place) = (&request.name, request.place());
+    let mounted = facts.mount_at(&place).filter(|_| request.is_layered() && request.number.is_none());
+    let is_of_unit = facts.unit_disks.iter().any(|disk| disk.name == *name);
+    mounted.filter(|_| !is_of_unit).map(|_| {
+        format!(
+            "{place} is mounted already, and zramd has no record of it: run `zramdctl disk save {name}` if it persists, then unmount it"
+        )
+    })
 }
 
 fn steps(request: &RamDiskRequest) -> Vec<Step> {
