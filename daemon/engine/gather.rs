@@ -18,7 +18,7 @@ use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::place::passthrough;
 use logic::ramdisk::status::DiskStatus;
-use logic::record::{Damaged, Record, Target};
+use logic::record::{Damaged, Record, Target, Undo};
 use logic::request::Store;
 use logic::vm::{Advice, Tunable};
 
@@ -32,6 +32,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     facts.tunables = tunables(host);
     facts.other_managers = other_managers(host);
     (facts.records, facts.damaged) = all_records(host)?;
+    tell_reused(host, &mut facts);
     for number in host.device_numbers().or_else(absent)? {
         let mut found = device(host, number)?;
         // Devices of other programs are not opened.
@@ -75,6 +76,20 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     }
     programs(host, settings, &mut facts);
     Ok(facts)
+}
+
+/// Takes the ID from a mount that has got that of one of ours, which is gone: the kernel reuses it.
+fn tell_reused<H: Host>(host: &H, facts: &mut Facts) {
+    for undo in facts.records.values().flat_map(|record| &record.undo) {
+        let (Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. }) = undo
+        else {
+            continue;
+        };
+        let found = mounted.zip(host.mount_id(mount_point).ok().flatten());
+        if let Some((_, found)) = found.filter(|(ours, found)| ours.id == found.id && !ours.is(found)) {
+            facts.mounts.iter_mut().filter(|mount| mount.id == found.id).for_each(|mount| mount.id = 0);
+        }
+    }
 }
 
 /// Looks at the mount points and the directories above them, and at the newest snapshots.

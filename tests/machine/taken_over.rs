@@ -170,3 +170,44 @@ fn killed_runs_leave_no_devices_behind() {
     assert_success(&setup(&["revert"]));
     assert_eq!(devices(), before);
 }
+
+/// The real kernel's IDs of mounts: covered, replaced, and in another mount namespace.
+#[test]
+fn mounts_of_other_programs_and_namespaces_are_told_from_ours() {
+    let Some(_session) = session() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let (file, point) = (directory.path().join("z.toml"), directory.path().join("m"));
+    fs::create_dir(&point).unwrap();
+    let (config, point) = (file.to_str().unwrap(), point.to_str().unwrap());
+    fs::write(&file, format!("[ramdisk.test-mounts]\nmount-point = \"{point}\"\nsize = \"4MiB\"\n")).unwrap();
+    let mounted = || {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        mounts.lines().filter(|line| line.contains(point)).count()
+    };
+    let refused = |output: &std::process::Output, why: &str, mounts: usize| {
+        let (text, errors) = texts(output);
+        assert!(!output.status.success() && errors.contains(why), "{why}: {text}{errors}");
+        assert_eq!(mounted(), mounts, "{why}");
+    };
+
+    assert_success(&setup(&["--config", config, "apply"]));
+    let away = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", env!("CARGO_BIN_EXE_zramd-setup"), "revert"])
+        .output()
+        .unwrap();
+    refused(&away, "another mount namespace", 1);
+    shell(&format!("mount -t tmpfs theirs {point}"));
+    refused(&setup(&["revert"]), "covered by another mount", 2);
+    refused(&setup(&["--config", config, "apply"]), "another program has mounted", 2);
+    shell(&format!("umount {point}"));
+    assert_success(&setup(&["revert"]));
+    assert_eq!(mounted(), 0);
+
+    // The kernel gives the tmpfs of the other program our ID and our device number.
+    assert_success(&setup(&["--config", config, "apply"]));
+    shell(&format!("umount {point}; mount -t tmpfs theirs {point}"));
+    refused(&setup(&["--config", config, "apply"]), "another program has mounted", 1);
+    assert_success(&setup(&["revert"]));
+    assert_eq!(mounted(), 1);
+    shell(&format!("umount {point}"));
+}
