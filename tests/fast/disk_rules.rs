@@ -212,7 +212,7 @@ fn a_pinned_generation_is_deleted_only_after_it_was_unpinned() {
     assert_eq!(trial.generations(), [2]);
 }
 
-const BY_USER: Request = Request { reason: SaveReason::User, force: false, last: false };
+const BY_USER: Request = Request { reason: SaveReason::User, force: false, last: false, gives_up: false };
 
 #[test]
 fn saves_of_users_replace_only_saves_of_users() {
@@ -300,7 +300,7 @@ fn a_store_limit_is_kept_and_one_that_is_too_small_refused() {
 #[test]
 fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
     let trial = Trial::with(small);
-    let last = Request { last: true, reason: SaveReason::Stop, force: false };
+    let last = Request { last: true, reason: SaveReason::Stop, force: false, gives_up: false };
     trial.save_as(last).unwrap();
     let state = trial.disk.store().join("state.json");
     let other_boot = |dirty: bool| {

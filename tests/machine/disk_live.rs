@@ -18,7 +18,7 @@ use logic::ramdisk::SaveReason;
 use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::Outcome;
 
-const LAST: Request = Request { reason: SaveReason::Stop, force: false, last: true };
+const LAST: Request = Request { reason: SaveReason::Stop, force: false, last: true, gives_up: true };
 
 /// A process that has mapped a file and read a byte of it; it writes that byte for every line it receives.
 struct Mapper(Child, BufReader<std::process::ChildStdout>);

@@ -223,8 +223,8 @@ fn write(trial: &Trial, number: u64) {
     fs::write(trial.place().join("number"), number.to_string()).unwrap();
 }
 
-const LAST: Request = Request { reason: SaveReason::Stop, force: false, last: true };
-const TIMER: Request = Request { reason: SaveReason::Timer, ..LAST };
+const LAST: Request = Request { reason: SaveReason::Stop, force: false, last: true, gives_up: true };
+const TIMER: Request = Request { reason: SaveReason::Timer, last: false, gives_up: false, ..LAST };
 
 #[test]
 fn a_full_store_refuses_a_save_by_timer_and_gives_up_snapshots_in_order_for_the_last() {
@@ -235,10 +235,11 @@ fn a_full_store_refuses_a_save_by_timer_and_gives_up_snapshots_in_order_for_the_
     let room = ramdisk::next_save(&Calls::new(), &trial.disk).unwrap().unwrap();
     assert!(room.needed_bytes > room.free_bytes + room.spare_bytes, "`doctor` warns: {room:?}");
     write(&trial, 5);
+    // Nor does the last save of a disk, if it can be repeated: that stays mounted.
     for request in
-        [TIMER, Request { last: false, ..TIMER }, Request { reason: SaveReason::Asked, last: false, ..LAST }]
+        [TIMER, Request { reason: SaveReason::Asked, ..TIMER }, Request { gives_up: false, ..LAST }]
     {
-        let error = trial.save_as(Request { last: false, ..request }).unwrap_err();
+        let error = trial.save_as(request).unwrap_err();
         assert_eq!(error.kind, ErrorKind::StoreFull, "{error}");
         assert!(error.message.contains("zramdctl disk delete trial"), "{error}");
     }
@@ -261,10 +262,32 @@ fn a_full_store_refuses_a_save_by_timer_and_gives_up_snapshots_in_order_for_the_
     let Saved::Written { warnings, .. } = trial.save_as(LAST).unwrap() else { panic!() };
     assert_eq!(trial.generations(), [8, 7, 2]);
     assert!(warnings.iter().any(|warning| warning.contains("snapshot 1 was pinned")), "{warnings:?}");
-    // The newest one never goes before another is complete.
+    // Nothing is deleted for one that would not fit without all others either.
     fs::write(trial.place().join("more"), noise(8 << 20)).unwrap();
     let error = trial.save_as(LAST).unwrap_err();
     assert_eq!(error.kind, ErrorKind::StoreFull, "{error}");
-    assert!(trial.generations().contains(&8), "{:?}", trial.generations());
-    trial.verify(8).unwrap();
+    assert_eq!(trial.generations(), [8, 7, 2]);
+}
+
+#[test]
+fn a_save_whose_size_was_not_foreseen_deletes_nothing_in_vain() {
+    if !may_mount() {
+        return;
+    }
+    let (mut trial, _store, _place) = in_a_full_store();
+    // One of two that are not pinned is pruned after a save.
+    trial.disk.keep.generations = 2;
+    // Zeros shrink to nothing. The estimate is too high for them, and far too low for what replaces them.
+    fs::write(trial.place().join("noise"), vec![0; 12 << 20]).unwrap();
+    let again = Request { gives_up: false, ..LAST };
+    trial.save_as(again).unwrap();
+    let before = trial.generations();
+    fs::write(trial.place().join("noise"), noise(12 << 20)).unwrap();
+    assert_eq!(before, [5, 4, 3, 2, 1]);
+    for request in [TIMER, again, LAST] {
+        let error = trial.save_as(request).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::StoreFull, "{error}");
+        assert!(!error.message.contains("deleted"), "{error}");
+        assert_eq!(trial.generations(), before, "{request:?}");
+    }
 }

@@ -19,7 +19,7 @@ pub struct Trial {
     directory: tempfile::TempDir,
 }
 
-pub const ASKED: Request = Request { reason: SaveReason::Asked, force: false, last: false };
+pub const ASKED: Request = Request { reason: SaveReason::Asked, force: false, last: false, gives_up: false };
 pub const FORCED: Request = Request { force: true, ..ASKED };
 
 /// The result of a save without changes or omissions.

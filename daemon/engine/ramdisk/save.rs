@@ -1,6 +1,5 @@
 //! Saves a RAM disk as a generation.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Receiver;
@@ -28,6 +27,8 @@ use super::{Disk, Progress, Watcher, root};
 const LEVEL: i32 = 1;
 /// Bytes after which the kernel is asked to start writing, which leaves less to write at the final sync.
 const WRITE_BEHIND: u64 = 8 << 20;
+/// Bytes that a generation needs besides its archive, for its manifest and the rest of the last block.
+const BESIDES: u64 = 16 << 10;
 
 /// Parameters of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,11 @@ pub struct Request {
     pub reason: SaveReason,
     /// Write a generation even if nothing has changed.
     pub force: bool,
-    /// Whether this is the last save of this boot: later changes are lost.
+    /// Whether the RAM disk is removed after it: later changes are lost.
     pub last: bool,
+    /// Whether it cannot be repeated, because the machine shuts down: for its space, it deletes every snapshot but the
+    /// newest ones.
+    pub gives_up: bool,
 }
 
 /// Result of a save.
@@ -64,7 +68,7 @@ pub enum Saved {
 }
 
 /// Saves a RAM disk that was loaded in this boot. On failure, the existing generations stay as they are, except those that
-/// the last save of a boot has given up for its space.
+/// were deleted for its space, which the error names.
 pub fn save(calls: &Calls, disk: &Disk, request: Request, watcher: Watcher<'_>) -> Result<Saved, Error> {
     save_in(calls, disk, &Store::lock_for(calls, disk)?, request, watcher)
 }
@@ -153,97 +157,39 @@ fn save_locked(
     let loaded = state.loaded_now(&boot_id);
     let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
     let kept = listing.kept_for(disk, &room);
+    let way = find_room(store, &listing, &kept, &tree, disk, request, loaded)?;
+    let writer = Writer {
+        calls,
+        disk,
+        store,
+        request,
+        listing: &listing,
+        place: &place,
+        magic: room.magic,
+        boot_id: &boot_id,
+    };
     let mut pruned = Vec::new();
-    let mut left = find_room(store, &listing, &kept, &tree, disk, request, loaded)?;
+    let (written, tree) =
+        writer.write(tree, &way, &mut pruned, watcher).map_err(|error| after_deleting(error, &pruned))?;
     let number = listing.next;
-    let (manifest, exact, tree) = loop {
-        let removed = make_way(calls, disk, store, &listing, &left.gone, watcher);
-        match removed {
-            Ok(()) => pruned.append(&mut left.gone),
-            // Nothing of the rest is given up either.
-            Err(error) if request.last => {
-                warnings.push(error.to_string());
-                left = Way::default();
-            }
-            Err(error) => return Err(error),
-        }
-        let began_at_usec = calls.now_usec();
-        let source = Source::new(calls, &place, room.magic, tree, disk, &mut || watcher(begun))?;
-        let draft = store.draft(number);
-        let packed = draft
-            .as_ref()
-            .map_err(Clone::clone)
-            .and_then(|draft| write_archive(calls, &source, disk, Some(draft), "saving", &mut *watcher));
-        tree = source.end(calls);
-        let same = newest(disk, &listing).filter(|(number, _)| !request.force && !pruned.contains(number));
-        if let (Ok((packed, exact, output)), Some((number, manifest)), Ok(draft)) = (&packed, same, &draft)
-            && output.is_of(manifest)
-        {
-            store.discard(draft);
+    let (manifest, exact) = match written {
+        Done::New(manifest, exact) => (manifest, exact),
+        Done::Same { generation, manifest, omitted, exact } => {
             // Entries that could not be read now may be readable at the next save.
-            state.fingerprint = tree.fingerprint.take().filter(|_| *exact && packed.omitted.is_lasting());
-            state.fingerprint_of = Some(number);
-            return still(store, request, number, manifest, packed.omitted.clone());
-        }
-        let written = packed.map_err(Failed::ForWant).and_then(|(packed, exact, output)| {
-            let draft = draft.as_ref().map_err(Clone::clone)?;
-            let Packed { changed, omitted, contents, .. } = packed;
-            let manifest = Manifest {
-                format_version: FORMAT,
-                mode: disk.keep.mode,
-                began_at_usec,
-                finished_at_usec: calls.now_usec(),
-                boot_id: boot_id.clone(),
-                reason: request.reason,
-                consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
-                changed,
-                skipped: tree.skipped,
-                omitted,
-                contents,
-                archive_bytes: output.bytes,
-                digest: output.digest(),
-            };
-            if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
-                let (size, limit) = (size_text(output.bytes), size_text(limit));
-                let why = format!("the archive has {size}, and store-limit is {limit}");
-                return Err(Failed::ForGood(refused(ErrorKind::StoreFull, disk, &why)));
-            }
-            if request.reason == SaveReason::User {
-                check_limit(disk, &listing, output.bytes).map_err(Failed::ForGood)?;
-            }
-            read_back(calls, disk, draft, &manifest, &mut *watcher)?;
-            store.commit(number, draft, &manifest)?;
-            Ok((manifest, exact))
-        });
-        match written {
-            Ok((manifest, exact)) => break (manifest, exact, tree),
-            Err(failed) => {
-                if let Ok(draft) = &draft {
-                    store.discard(draft);
-                }
-                let error = match failed {
-                    Failed::ForWant(error) if error.kind == ErrorKind::StoreFull && request.last => error,
-                    Failed::ForWant(error) if error.kind == ErrorKind::StoreFull => {
-                        let message = format!("{}; {}", error.message, more_room(disk));
-                        return Err(Error { message, ..error });
-                    }
-                    Failed::ForWant(error) | Failed::ForGood(error) => return Err(error),
-                };
-                // The last save cannot be repeated.
-                let Some(next) = left.rest.pop_front() else {
-                    let message = format!("{}; {}", error.message, more_room(disk));
-                    return Err(Error { message, ..error });
-                };
-                left.gone.push(next);
-            }
+            state.fingerprint = tree.fingerprint.filter(|_| exact && omitted.is_lasting());
+            state.fingerprint_of = Some(generation);
+            return still(store, request, generation, manifest, omitted);
         }
     };
-    for number in
-        pruned.iter().filter(|number| kept.iter().any(|kept| kept.number == **number && kept.is_pinned()))
-    {
-        warnings.push(format!(
-            "snapshot {number} was pinned, and is deleted: the store had no room for the last save"
-        ));
+    for kept in way.last.iter().filter(|kept| pruned.contains(&kept.number)) {
+        let number = kept.number;
+        if kept.is_pinned() {
+            warnings.push(format!(
+                "snapshot {number} was pinned, and is deleted: the store had no room for the last save"
+            ));
+        } else if way.spare.iter().all(|spare| spare.number != number) {
+            warnings.push(format!("snapshot {number} is deleted: the store had no room for the last save"));
+        }
     }
     warnings.extend(tree.mounts.iter().map(|path| not_saved(path)));
     // The new generation is on disk.
@@ -266,6 +212,27 @@ fn save_locked(
     Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
 }
 
+/// A save that has to write.
+struct Writer<'a> {
+    calls: &'a Calls,
+    disk: &'a Disk,
+    store: &'a Store,
+    request: Request,
+    listing: &'a Listing,
+    place: &'a OwnedFd,
+    /// Of the file system of the RAM disk.
+    magic: u64,
+    boot_id: &'a str,
+}
+
+/// Result of writing.
+enum Done<'a> {
+    /// A new generation, and whether all of it is of the same point in time.
+    New(Manifest, bool),
+    /// Nothing: the archive is that of this generation.
+    Same { generation: u64, manifest: &'a Manifest, omitted: Omitted, exact: bool },
+}
+
 /// Why an attempt to write a generation failed.
 enum Failed {
     /// With more space in the store it may succeed.
@@ -279,30 +246,144 @@ impl From<Error> for Failed {
     }
 }
 
+impl<'a> Writer<'a> {
+    /// Writes a generation. Others are deleted only when the store was too small without that, and only if their space is
+    /// enough for what was measured. Adds the deleted ones to `gone`.
+    fn write(
+        &self,
+        mut tree: Tree,
+        way: &Way,
+        gone: &mut Vec<u64>,
+        watcher: Watcher<'_>,
+    ) -> Result<(Done<'a>, Tree), Error> {
+        let begun = Progress { doing: "saving", done_bytes: 0, total_bytes: 0 };
+        let mut is_tried = !way.is_narrow;
+        loop {
+            let began_at_usec = self.calls.now_usec();
+            let mut free = self.store.file_system()?.available_bytes;
+            let each = &mut || watcher(begun);
+            let source = Source::new(self.calls, self.place, self.magic, tree, self.disk, each)?;
+            let mut short = None;
+            if is_tried {
+                let draft = self.store.draft(self.listing.next);
+                match self.attempt(&source, draft.as_ref(), began_at_usec, gone, &mut *watcher) {
+                    Ok(written) => return Ok((written, source.end(self.calls))),
+                    Err(Failed::ForWant(error)) if error.kind == ErrorKind::StoreFull => short = Some(error),
+                    Err(Failed::ForWant(error) | Failed::ForGood(error)) => {
+                        source.end(self.calls);
+                        return Err(error);
+                    }
+                }
+                // A quota limits the space, too.
+                let written = draft.ok().and_then(|draft| self.calls.look(draft.file.as_fd(), b"").ok());
+                free = written.map_or(free, |written| written.size.min(free));
+            }
+            let measured = write_archive(self.calls, &source, self.disk, None, "measuring", &mut *watcher);
+            tree = source.end(self.calls);
+            let mut wanted = measured?.2.bytes.saturating_add(BESIDES);
+            if short.is_some() {
+                wanted = wanted.max(free.saturating_add(1));
+            }
+            let Some(next) = way.next(wanted, free, gone) else {
+                let (wanted, free) = (size_text(wanted), size_text(free));
+                let why = short.map_or_else(String::new, |error| format!("{}; ", error.message));
+                let why = format!(
+                    "{why}the store has room for {free}, and {wanted} are needed; {}",
+                    more_room(self.disk)
+                );
+                return Err(refused(ErrorKind::StoreFull, self.disk, &why));
+            };
+            self.make_way(&next, gone, &mut *watcher)?;
+            is_tried = true;
+        }
+    }
+
+    /// Writes a generation into the space that there is.
+    fn attempt(
+        &self,
+        source: &Source<'_>,
+        draft: Result<&Draft, &Error>,
+        began_at_usec: u64,
+        gone: &[u64],
+        watcher: Watcher<'_>,
+    ) -> Result<Done<'a>, Failed> {
+        let (disk, store, request) = (self.disk, self.store, self.request);
+        let draft = draft.map_err(Clone::clone)?;
+        let written = write_archive(self.calls, source, disk, Some(draft), "saving", &mut *watcher);
+        let written = written.map_err(Failed::from).and_then(|(packed, exact, output)| {
+            let Packed { changed, omitted, contents, .. } = packed;
+            let same = newest(disk, self.listing).filter(|_| !request.force);
+            if let Some((generation, manifest)) = same.filter(|(number, _)| !gone.contains(number))
+                && output.is_of(manifest)
+            {
+                store.discard(draft);
+                return Ok(Done::Same { generation, manifest, omitted, exact });
+            }
+            let manifest = Manifest {
+                format_version: FORMAT,
+                mode: disk.keep.mode,
+                began_at_usec,
+                finished_at_usec: self.calls.now_usec(),
+                boot_id: self.boot_id.to_owned(),
+                reason: request.reason,
+                consistency: if exact { Consistency::Exact } else { Consistency::Fuzzy },
+                changed,
+                skipped: source.tree.skipped,
+                omitted,
+                contents,
+                archive_bytes: output.bytes,
+                digest: output.digest(),
+            };
+            if let Some(limit) = disk.store_limit.filter(|limit| output.bytes > *limit) {
+                let (size, limit) = (size_text(output.bytes), size_text(limit));
+                let why = format!("the archive has {size}, and store-limit is {limit}");
+                return Err(Failed::ForGood(refused(ErrorKind::StoreFull, disk, &why)));
+            }
+            if request.reason == SaveReason::User {
+                check_limit(disk, self.listing, output.bytes).map_err(Failed::ForGood)?;
+            }
+            read_back(self.calls, disk, draft, &manifest, &mut *watcher)?;
+            store.commit(self.listing.next, draft, &manifest)?;
+            Ok(Done::New(manifest, exact))
+        });
+        if written.is_err() {
+            store.discard(draft);
+        }
+        written
+    }
+
+    /// Deletes generations for the space of the new one.
+    fn make_way(&self, next: &[u64], gone: &mut Vec<u64>, watcher: Watcher<'_>) -> Result<(), Error> {
+        if next.is_empty() {
+            return Ok(());
+        }
+        // Until the new generation is written, the newest one is the only one certain to remain: verify it first.
+        let newest = self.listing.generations.iter().find(|newest| newest.is_whole());
+        verify(self.calls, self.disk, newest.map(|newest| newest.number), watcher)?;
+        for number in next {
+            self.store.delete(*number)?;
+            gone.push(*number);
+        }
+        Ok(())
+    }
+}
+
+/// An error after generations were deleted, with their numbers.
+fn after_deleting(error: Error, gone: &[u64]) -> Error {
+    if gone.is_empty() {
+        return error;
+    }
+    let numbers: Vec<String> = gone.iter().map(u64::to_string).collect();
+    let message = format!("{}; deleted for its space: snapshot {}", error.message, numbers.join(", "));
+    Error { message, ..error }
+}
+
 /// What to do about a store without space.
 fn more_room(disk: &Disk) -> String {
     let name = &disk.name;
     format!(
         "make room there, for example with `zramdctl disk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
     )
-}
-
-/// Deletes generations before a save.
-fn make_way(
-    calls: &Calls,
-    disk: &Disk,
-    store: &Store,
-    listing: &Listing,
-    gone: &[u64],
-    watcher: Watcher<'_>,
-) -> Result<(), Error> {
-    if gone.is_empty() {
-        return Ok(());
-    }
-    // Until the new generation is written, the newest one is the only one certain to remain: verify it first.
-    let newest = listing.generations.iter().find(|newest| newest.is_whole());
-    verify(calls, disk, newest.map(|newest| newest.number), watcher)?;
-    gone.iter().try_for_each(|number| store.delete(*number))
 }
 
 /// Reads the archive back from disk, as a load does, before it gets its name and before anything is pruned.
@@ -398,13 +479,26 @@ fn compare(
     Ok(made.is_of(manifest).then_some(packed.omitted))
 }
 
-/// Generations to remove for the space of a new one.
-#[derive(Default)]
+/// Generations that may be deleted for the space of a new one.
 struct Way {
-    /// Before the save.
-    gone: Vec<u64>,
-    /// One after the other, if it still lacks space.
-    rest: VecDeque<u64>,
+    /// Those that are pruned after it anyway, in this order.
+    spare: Vec<Kept>,
+    /// Those that a save which cannot be repeated gives up, in this order; else none.
+    last: Vec<Kept>,
+    /// Whether the space is probably too small without that: measured before anything is written, since every write wears
+    /// flash.
+    is_narrow: bool,
+}
+
+impl Way {
+    /// The next ones to delete, so that `wanted` bytes are free, given that `free` are, after those that are `gone`; `None` if
+    /// all are not enough.
+    fn next(&self, wanted: u64, free: u64, gone: &[u64]) -> Option<Vec<u64>> {
+        [&self.spare, &self.last].into_iter().find_map(|from| {
+            let left: Vec<Kept> = from.iter().filter(|kept| !gone.contains(&kept.number)).copied().collect();
+            choose::make_room(&left, wanted, free)
+        })
+    }
 }
 
 /// Bytes that a new generation with these contents probably needs, by the last one of the same mode.
@@ -420,7 +514,8 @@ fn wanted_room(disk: &Disk, listing: &Listing, occupied_bytes: u64) -> u64 {
     choose::wanted_room(occupied_bytes, last)
 }
 
-/// The generations to remove so that the store probably has enough space.
+/// The generations that may be deleted for a save. It is refused if they are probably not enough, except before the disk is
+/// removed: the estimate may be wrong.
 fn find_room(
     store: &Store,
     listing: &Listing,
@@ -438,23 +533,19 @@ fn find_room(
     }
     let free = store.file_system()?.available_bytes;
     let spare = choose::spare(kept, disk.keep.generations, loaded, next(disk, by_user));
-    let room = choose::make_room(&spare, wanted, free);
-    if !request.last {
-        let gone = room.ok_or_else(|| {
+    if request.gives_up {
+        return Ok(Way { spare, last: choose::give_up(kept), is_narrow: false });
+    }
+    match choose::make_room(&spare, wanted, free) {
+        Some(gone) => Ok(Way { spare, last: Vec::new(), is_narrow: !gone.is_empty() }),
+        None if request.last => Ok(Way { spare, last: Vec::new(), is_narrow: true }),
+        None => {
             let (wanted, free) = (size_text(wanted), size_text(free));
             let why =
                 format!("the store has {free} free, and about {wanted} are needed; {}", more_room(disk));
-            refused(ErrorKind::StoreFull, disk, &why)
-        })?;
-        return Ok(Way { gone, rest: VecDeque::new() });
+            Err(refused(ErrorKind::StoreFull, disk, &why))
+        }
     }
-    let order = choose::give_up(kept);
-    let unpinned: Vec<Kept> = order.iter().copied().filter(|kept| !kept.is_pinned()).collect();
-    // The figure is an estimate: pinned ones go only after the save has failed without their space.
-    let gone = room.or_else(|| choose::make_room(&unpinned, wanted, free));
-    let gone = gone.unwrap_or_else(|| unpinned.iter().map(|kept| kept.number).collect());
-    let rest = order.iter().map(|kept| kept.number).filter(|number| !gone.contains(number)).collect();
-    Ok(Way { gone, rest })
 }
 
 /// A generation about to be written, as far as others matter.

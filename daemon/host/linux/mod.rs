@@ -32,6 +32,7 @@ pub mod process;
 pub mod process_memory;
 pub mod public_files;
 pub mod ramdisk;
+pub mod shutdown;
 pub mod stalls;
 pub mod store;
 mod swap;

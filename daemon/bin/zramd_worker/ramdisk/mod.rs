@@ -12,13 +12,14 @@ use engine::ramdisk::{self, Disk, Progress, Request, Saved, Store, keep};
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
-use host::linux::{clock, interrupt, places, unit_files};
+use host::linux::{clock, interrupt, places, shutdown, unit_files};
 use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::status::{DiskStatus, SaveResult};
 use logic::text::worded;
+use logic::unit::ramdisk::place_unit;
 use sd_notify::NotifyState;
 
 use self::hooks::Hook;
@@ -312,7 +313,9 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         }
         Err(stopped) => return Err(stopped),
     }
-    let request = Request { reason, force: false, last };
+    // Otherwise a refused save leaves the disk as it is, and can be repeated.
+    let gives_up = last && shutdown::is_begun(Path::new("/"), &place_unit(name));
+    let request = Request { reason, force: false, last, gives_up };
     let saved =
         job.watched_in(|calls, disk, store, watcher| ramdisk::save_in(calls, disk, store, request, watcher));
     let (result, mut message, omitted) = match saved {
