@@ -144,15 +144,13 @@ fn an_intact_archive_is_loaded_whatever_bit_of_its_manifest_is_damaged() {
     let text = fs::read_to_string(trial.disk.store().join(manifest_name(1))).unwrap();
     let version = text.find("format_version").unwrap();
     let version = version..version + "format_version\": 1".len();
-    for at in (0..text.len()).step_by(5).chain(version.clone()) {
-        let bit = u32::try_from(at % 8).unwrap();
+    let one_bit = (0..text.len()).step_by(5).chain(version.clone()).map(|at| (at, at % 8));
+    // 1 becomes 0, 3, 5 and 9, which look like other versions.
+    let digit = version.end - 1;
+    for (at, bit) in one_bit.chain((0..8).map(|bit| (digit, bit))) {
+        let bit = u32::try_from(bit).unwrap();
         let (trial, loaded, is_new) = with_bit(at, bit);
         let what = format!("bit {bit} of byte {at}: {:?}", loaded.refused);
-        if version.contains(&at) && loaded.generation == Some(1) {
-            // It looks like one of a later version, whose archive may mean something else. It is kept.
-            assert!(generation(&trial, 2).unwrap().held.is_some(), "{what}");
-            continue;
-        }
         assert!(is_new && loaded.generation == Some(2), "{what}");
         assert!(!trial.names().iter().any(|name| name.ends_with(".bad")), "{what}");
         // It is a good snapshot again.

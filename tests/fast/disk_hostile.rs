@@ -351,7 +351,8 @@ fn wrong_manifests_are_refused() {
     // A manifest of a later version: the snapshot is kept.
     let scene = Scene::new();
     let good = fs::read_to_string(scene.manifest()).unwrap();
-    fs::write(scene.manifest(), good.replace("\"format_version\": 1", "\"format_version\": 2")).unwrap();
+    let newer = good.replace("\"format_version\": 1", "\"format_version\": 2");
+    fs::write(scene.manifest(), newer.replace("digest", "digests")).unwrap();
     let why = scene.falls_back("version 2");
     assert!(why.contains("version 2"), "{why}");
     assert!(scene.trial.names().contains(&"gen-2.held".to_owned()), "{:?}", scene.trial.names());
@@ -359,6 +360,12 @@ fn wrong_manifests_are_refused() {
         scene.trial.save().unwrap();
     }
     assert!(scene.trial.generations().contains(&2), "{:?}", scene.trial.generations());
+    // So it is if the archive is not one of this version.
+    let scene = Scene::new();
+    fs::write(scene.manifest(), &newer).unwrap();
+    fs::write(scene.archive(), "another format").unwrap();
+    scene.falls_back("version 2");
+    assert!(scene.trial.names().contains(&"gen-2.held".to_owned()), "{:?}", scene.trial.names());
     // Archives without a manifest are no generations.
     let scene = Scene::new();
     fs::remove_file(scene.manifest()).unwrap();

@@ -44,7 +44,9 @@ pub fn verify(
         Readable::Perhaps(why) | Readable::Not(why) => {
             return Err(refused(ErrorKind::SnapshotCorrupt, disk, &found, &why));
         }
-        Readable::Newer(why) => return Err(refused(ErrorKind::Unsupported, disk, &found, &why)),
+        Readable::PerhapsNewer(why) | Readable::Newer(why) => {
+            return Err(refused(ErrorKind::Unsupported, disk, &found, &why));
+        }
     };
     let total_bytes = manifest.contents.bytes;
     let generation = found.number;
@@ -238,12 +240,15 @@ pub enum Readable<'a> {
     Perhaps(String),
     /// Without a manifest, the archive is not ours.
     Not(String),
+    /// Another version of zramd wrote it, or its version is damaged: then the archive may be intact.
+    PerhapsNewer(String),
     /// Another version of zramd wrote it.
     Newer(String),
 }
 
 /// Whether a generation can be read.
 pub fn readable(generation: &Generation) -> Readable<'_> {
+    let newer = |version| format!("its format is version {version}, which this program does not know");
     match &generation.manifest {
         Ok(manifest) if manifest.archive_bytes == generation.archive_bytes => Readable::As(manifest),
         Ok(manifest) => {
@@ -252,9 +257,8 @@ pub fn readable(generation: &Generation) -> Readable<'_> {
         }
         Err(Unusable::Broken(why)) => Readable::Perhaps(why.clone()),
         Err(Unusable::Missing) => Readable::Not("its manifest is missing".to_owned()),
-        Err(Unusable::OtherVersion(version)) => {
-            Readable::Newer(format!("its format is version {version}, which this program does not know"))
-        }
+        Err(Unusable::PerhapsOtherVersion(version)) => Readable::PerhapsNewer(newer(version)),
+        Err(Unusable::OtherVersion(version)) => Readable::Newer(newer(version)),
     }
 }
 
@@ -311,16 +315,20 @@ fn usable(
     generation: &Generation,
     watcher: Watcher<'_>,
 ) -> Result<Manifest, Error> {
-    let (kind, why) = match readable(generation) {
+    let (kind, why, may_be_intact) = match readable(generation) {
         Readable::As(manifest) => return Ok(manifest.clone()),
-        Readable::Perhaps(why) => match rebuilt(calls, disk, store, generation, watcher) {
-            Ok(manifest) => return Ok(manifest),
-            Err(Trouble::Bad(_) | Trouble::Unusable(_)) => (ErrorKind::SnapshotCorrupt, why),
-            Err(trouble) => return Err(trouble.into()),
-        },
-        Readable::Not(why) => (ErrorKind::SnapshotCorrupt, why),
-        Readable::Newer(why) => (ErrorKind::Unsupported, why),
+        Readable::Perhaps(why) => (ErrorKind::SnapshotCorrupt, why, true),
+        Readable::PerhapsNewer(why) => (ErrorKind::Unsupported, why, true),
+        Readable::Not(why) => (ErrorKind::SnapshotCorrupt, why, false),
+        Readable::Newer(why) => (ErrorKind::Unsupported, why, false),
     };
+    if may_be_intact {
+        match rebuilt(calls, disk, store, generation, watcher) {
+            Ok(manifest) => return Ok(manifest),
+            Err(Trouble::Bad(_) | Trouble::Unusable(_)) => {}
+            Err(trouble) => return Err(trouble.into()),
+        }
+    }
     Err(refused(kind, disk, generation, &why))
 }
 

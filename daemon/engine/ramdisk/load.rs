@@ -311,12 +311,17 @@ impl<'a> Job<'a> {
     }
 
     fn attempt(&self, generation: &Generation, watcher: Watcher<'_>, warnings: &mut Vec<String>) -> Attempt {
+        let mut may_be_newer = false;
         let why = match readable(generation) {
             Readable::As(manifest) => match self.attempt_as(generation, manifest, &mut *watcher) {
                 Attempt::Broken(why) => why,
                 other => return other,
             },
             Readable::Perhaps(why) => why,
+            Readable::PerhapsNewer(why) => {
+                may_be_newer = true;
+                why
+            }
             Readable::Not(why) => return Attempt::Broken(why),
             Readable::Newer(why) => return Attempt::Held(Hold::Other { why }, None),
         };
@@ -324,6 +329,9 @@ impl<'a> Job<'a> {
         let archive = match rebuilt(self.calls, self.disk, self.store, generation, &mut *watcher) {
             Ok(manifest) => manifest,
             Err(Trouble::Ended) => return Attempt::Ended,
+            Err(Trouble::Bad(_) | Trouble::Unusable(_)) if may_be_newer => {
+                return Attempt::Held(Hold::Other { why }, None);
+            }
             Err(Trouble::Bad(_) | Trouble::Unusable(_)) => return Attempt::Broken(why),
             Err(trouble) => return Attempt::Held(Hold::Other { why: trouble.to_string() }, None),
         };

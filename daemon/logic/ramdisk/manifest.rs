@@ -119,6 +119,8 @@ struct Version {
 pub enum Unusable {
     /// It was written by another version of zramd. It is not damaged.
     OtherVersion(u32),
+    /// All but its version is as in this version: one of the two is true.
+    PerhapsOtherVersion(u32),
     /// There is none, so the archive is not ours.
     Missing,
     /// It is not a manifest.
@@ -131,14 +133,21 @@ impl Manifest {
         let broken =
             |error: serde_json::Error| Unusable::Broken(format!("the manifest cannot be read: {error}"));
         let Version { format_version } = serde_json::from_str(text).map_err(broken)?;
-        if format_version != FORMAT {
-            return Err(Unusable::OtherVersion(format_version));
+        if format_version == 0 {
+            return Err(Unusable::Broken("the manifest has no version".to_owned()));
         }
-        let manifest: Manifest = serde_json::from_str(text).map_err(broken)?;
-        let digest = manifest.digest.strip_prefix("blake3:");
-        match digest.filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())) {
-            Some(_) => Ok(manifest),
-            None => Err(Unusable::Broken("the manifest has no digest".to_owned())),
+        let manifest = serde_json::from_str(text).map_err(broken);
+        let manifest = manifest.and_then(|manifest: Manifest| {
+            let digest = manifest.digest.strip_prefix("blake3:");
+            match digest.filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+                Some(_) => Ok(manifest),
+                None => Err(Unusable::Broken("the manifest has no digest".to_owned())),
+            }
+        });
+        match manifest {
+            Ok(_) if format_version != FORMAT => Err(Unusable::PerhapsOtherVersion(format_version)),
+            Err(_) if format_version != FORMAT => Err(Unusable::OtherVersion(format_version)),
+            manifest => manifest,
         }
     }
 
@@ -199,6 +208,9 @@ pub(crate) mod tests {
         let text = r#"{"format_version": 2, "digests": []}"#;
         assert_eq!(Manifest::parse(text), Err(Unusable::OtherVersion(2)));
         let good = manifest().text();
+        let other = |version| Manifest::parse(&Manifest { format_version: version, ..manifest() }.text());
+        assert_eq!(other(3), Err(Unusable::PerhapsOtherVersion(3)));
+        assert!(matches!(other(0), Err(Unusable::Broken(_))), "there was none before 1");
         for text in ["", "{}", "[]", &good[..good.len() / 2], &good.replace("blake3:", "crc32:")] {
             assert!(matches!(Manifest::parse(text), Err(Unusable::Broken(_))), "{text}");
         }
