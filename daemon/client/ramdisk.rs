@@ -144,15 +144,16 @@ fn list(snapshot: &Snapshot) -> String {
     let mut text = table::render(&heading, &[2, 3, 6], &snapshot.disks.iter().map(row).collect::<Vec<_>>());
     for disk in &snapshot.disks {
         for (number, hold) in disk.status.held() {
-            text.push_str(&format!("{}: {}\n", disk.name, held(&disk.name, number, hold)));
+            text.push_str(&format!("{}: {}\n", disk.name, held(disk, number, hold)));
         }
     }
     text
 }
 
 /// A snapshot that was not loaded, with the reason and what to do.
-fn held(disk: &str, number: u64, hold: &Hold) -> String {
-    format!("snapshot {number} is pinned, because {}; {}", hold.text(), hold.remedy(disk, number))
+fn held(disk: &DiskView, number: u64, hold: &Hold) -> String {
+    let (why, remedy) = hold.report(disk, number);
+    format!("snapshot {number} is pinned, because {why}; {remedy}")
 }
 
 fn status(disk: &DiskView, next_save_usec: u64) -> String {
@@ -213,7 +214,7 @@ fn status(disk: &DiskView, next_save_usec: u64) -> String {
         .map_or_else(String::new, |line| format!(", the newest of {}", moment(line.time_usec)));
     line("Snapshots", format!("{}{newest}, {} in all", status.snapshots.len(), human(status.store_bytes)));
     for (number, hold) in status.held() {
-        line("Not loaded", held(&disk.name, number, hold));
+        line("Not loaded", held(disk, number, hold));
     }
     if !status.set_aside.is_empty() {
         line("Set aside", status.set_aside.join(", "));

@@ -387,6 +387,7 @@ fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts
         used_bytes: space.used_bytes,
         free_bytes: space.total_bytes.saturating_sub(space.used_bytes),
         free_inodes: space.free_inodes,
+        total_inodes: space.total_inodes,
         device: device.filter(|name| proc::zram_number(name).is_some()).unwrap_or_default().to_owned(),
         persistence: persist,
         // A RAM disk that was never loaded has no status.

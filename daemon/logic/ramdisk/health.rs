@@ -42,14 +42,12 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     let newer = status.held().find(|(number, _)| refuses && *number > status.generation);
     // The newest one is part of a finding below.
     for (number, hold) in status.held().filter(|held| Some(*held) != newer) {
+        let (why, remedy) = hold.report(disk, number);
         add(
             Level::Warning,
             Code::SnapshotHeld,
-            format!(
-                "snapshot {number} of {name} was not loaded, or not completely, and is pinned: {}",
-                hold.text()
-            ),
-            hold.remedy(name, number),
+            format!("snapshot {number} of {name} was not loaded, or not completely, and is pinned: {why}"),
+            remedy,
         );
     }
     match status.load_state {
@@ -80,7 +78,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                     status.generation
                 ),
                 match newer {
-                    Some((number, hold)) => hold.remedy(name, number),
+                    Some((number, hold)) => hold.report(disk, number).1,
                     None => format!("check its store, which may be failing: {log}"),
                 },
             );
@@ -93,7 +91,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                 status.refused
             ),
             match newer {
-                Some((number, hold)) => hold.remedy(name, number),
+                Some((number, hold)) => hold.report(disk, number).1,
                 None => format!(
                     "check `zramdctl disk snapshots {name}`, fix the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
                 ),

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Contents, size_text};
+use crate::sample::DiskView;
 
 /// The reason, which is one of this machine or its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,12 +89,28 @@ impl Hold {
         }
     }
 
-    /// As [`Hold::cure`], with the commands that load the snapshot or give it up.
-    pub fn remedy(&self, disk: &str, generation: u64) -> String {
-        format!(
-            "{}, then run `zramdctl disk restore {disk} {generation}`, or give it up with `zramdctl disk pin --off {disk} {generation}`",
-            self.cure(disk)
-        )
+    /// Whether the snapshot fits into the empty RAM disk now, with this many bytes and inodes (0: unknown or unlimited).
+    fn is_over(&self, bytes: u64, inodes: u64) -> bool {
+        match self {
+            Hold::Size { needed, size } => bytes >= *needed && bytes > *size,
+            Hold::Inodes { needed, inodes: had } => inodes >= *needed && inodes > *had,
+            Hold::Other { .. } => false,
+        }
+    }
+
+    /// The reason as of now, and what to do: the commands that load the snapshot or give it up.
+    pub fn report(&self, disk: &DiskView, generation: u64) -> (String, String) {
+        let name = &disk.name;
+        let is_over = self.is_over(disk.size_bytes, disk.total_inodes);
+        let (now, first) = if is_over {
+            (" at that load; it fits now".to_owned(), "run".to_owned())
+        } else {
+            (String::new(), format!("{}, then run", self.cure(name)))
+        };
+        let remedy = format!(
+            "{first} `zramdctl disk restore {name} {generation}`, or give it up with `zramdctl disk pin --off {name} {generation}`"
+        );
+        (format!("{}{now}", self.text()), remedy)
     }
 }
 
@@ -122,9 +139,22 @@ mod tests {
         assert_eq!(Hold::of(&contents, 13 << 19, 3), None);
         let size = Hold::of(&contents, 4 << 20, 3).unwrap();
         assert_eq!(size.text(), "it needs 6.5 MiB, `size` is 4.0 MiB");
-        assert!(size.remedy("logs", 2).contains("at least 7MiB"), "{}", size.remedy("logs", 2));
+        let report = |hold: &Hold, size_bytes, total_inodes| {
+            let disk = DiskView { name: "logs".to_owned(), size_bytes, total_inodes, ..DiskView::default() };
+            hold.report(&disk, 2)
+        };
+        let (why, remedy) = report(&size, 4 << 20, 9);
+        assert!(why == size.text() && remedy.contains("at least 7MiB"), "{why}: {remedy}");
+        // The disk is larger again.
+        let (why, remedy) = report(&size, 16 << 20, 9);
+        assert!(
+            why.ends_with("it fits now") && remedy.starts_with("run `zramdctl disk restore logs 2`"),
+            "{why}: {remedy}"
+        );
         let inodes = Hold::of(&contents, 7 << 20, 2).unwrap();
         assert_eq!(inodes.text(), "it needs 3 inodes, `inodes` is 2");
+        assert!(report(&inodes, 16 << 20, 2).1.starts_with("set inodes"));
+        assert!(report(&inodes, 16 << 20, 3).1.starts_with("run"));
         let other = Hold::Other { why: "the format is new".to_owned() };
         for hold in [size, inodes, other] {
             assert_eq!(Hold::parse(&hold.file()), hold);
