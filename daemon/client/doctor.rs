@@ -1,7 +1,7 @@
 //! `doctor`: all findings, including those of low priority.
 
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -33,10 +33,12 @@ use logic::hibernation::{Lack, Machine, is_set};
 use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::oom::{Killers, SHOW};
 use logic::overlay;
-use logic::proc::{SwapLine, kernel_version};
+use logic::proc::{self, Mounts, SwapLine, kernel_version};
 use logic::ramdisk::health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 
+/// Symbolic links that the kernel follows in a path (path_resolution(7)).
+const MOST_LINKS: u32 = 40;
 /// Time limit for systemctl, longer than that of its calls on the bus (25 s).
 const SYSTEMCTL_LIMIT: Duration = Duration::from_secs(30);
 /// Directories in which systemd looks for generators.
@@ -155,10 +157,44 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     Ok(Examined { snapshot, loaded, found, standing })
 }
 
+/// Whether a server may have to answer for the file system of this path, which could take forever. The symbolic links on the way
+/// are followed one by one, because the path behind them may be there, too.
+fn may_not_answer(mounts: &Mounts, path: &str) -> bool {
+    let mut pending = PathBuf::from(path);
+    for _ in 0..MOST_LINKS {
+        let mut done = PathBuf::from("/");
+        let mut names = pending.components().filter(|name| *name != Component::RootDir);
+        let link = loop {
+            match names.next() {
+                None => return false,
+                Some(Component::ParentDir) => drop(done.pop()),
+                Some(name) => {
+                    let next = done.join(name);
+                    let mount = mounts.of_path(next.as_os_str().as_encoded_bytes());
+                    if mount.is_none_or(|mount| !proc::is_local(&mount.fs_type)) {
+                        return true;
+                    }
+                    match std::fs::read_link(&next) {
+                        Ok(to) => break done.join(to),
+                        Err(_) => done = next,
+                    }
+                }
+            }
+        };
+        pending = names.fold(link, |path, name| path.join(name));
+    }
+    true
+}
+
 /// Looks again at the space in the stores, which others may have filled since the last save. Only root can.
 fn stores(host: &LinuxHost, snapshot: &Snapshot, loaded: &Loaded, found: &mut Vec<Finding>) {
+    let Ok(mounts) = host.bytes(MachineFile::Mountinfo) else { return };
+    let mounts = Mounts::parse(&mounts);
     for settings in &loaded.settings.ramdisks {
         let (Some(keep), Some(disk)) = (&settings.keep, snapshot.disk(&settings.name)) else { continue };
+        if may_not_answer(&mounts, &keep.store) {
+            continue;
+        }
         let Ok(space) = host.space(keep.store.as_bytes()) else { continue };
         let free = space.total_bytes.saturating_sub(space.used_bytes);
         found.retain(|found| found.code != Code::StoreNearlyFull || found.object != disk.name);
@@ -483,6 +519,31 @@ fn can_load(root: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_store_on_a_server_is_not_looked_at() {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, far) = (directory.path().canonicalize().unwrap(), directory.path().join("far"));
+        std::fs::create_dir(&far).unwrap();
+        std::os::unix::fs::symlink("far/store", root.join("link")).unwrap();
+        let mounts = |fs_type: &str| {
+            let line = format!(
+                "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / {}/far rw - {fs_type} s rw\n",
+                root.display()
+            );
+            super::Mounts::parse(line.as_bytes())
+        };
+        let remote = |mounts: &super::Mounts, path: &str| {
+            super::may_not_answer(mounts, root.join(path).to_str().unwrap())
+        };
+        for path in ["far", "far/store", "link", "link/a", "near/../far"] {
+            for fs_type in ["nfs4", "fuse.sshfs", "cifs"] {
+                assert!(remote(&mounts(fs_type), path), "{path} {fs_type}");
+            }
+            assert!(!remote(&mounts("xfs"), path), "{path}");
+        }
+        assert!(!remote(&mounts("nfs4"), "near"));
+    }
+
     use super::*;
     use crate::fixture;
     use logic::config;

@@ -146,6 +146,12 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// File systems that no server has to answer for.
+const LOCAL: [&str; 17] = [
+    "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "overlay",
+    "ramfs", "reiserfs", "tmpfs", "vfat", "xfs", "zfs",
+];
+
 /// A line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountLine {
@@ -179,6 +185,11 @@ impl MountLine {
         let point = point.strip_suffix(b"/").unwrap_or(point);
         path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     }
+}
+
+/// Whether no server has to answer for a file system of this type: one of a disk, or in memory. Unknown types may need one.
+pub fn is_local(fs_type: &str) -> bool {
+    LOCAL.contains(&fs_type)
 }
 
 /// Whether this mount is the topmost one at its mount point, which is the one that a path leads to.
