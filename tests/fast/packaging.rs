@@ -213,6 +213,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     let scripts =
         ["packaging/debian/postinst", "packaging/arch/zramd-daemon.install", "packaging/fedora/zramd.spec"];
     let scripts = scripts.map(read);
+    let say = scripts[0].lines().find(|line| line.starts_with("say()")).unwrap().to_owned();
     let [first, others @ ..] = scripts.each_ref().map(|script| tells(script));
     assert_eq!(others, [first; 2]);
     // With the output of `doctor`, it names the files.
@@ -231,7 +232,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     write_program(&program, "#!/bin/sh\ncat \"${0%/*}/printed\"\nexit 3\n");
     let run = |shell: &str| {
         let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
-        let script = format!("set -e\nzramdctl doctor{first}\n    done || :\necho end");
+        let script = format!("set -e\n{say}\nzramdctl doctor{first}\n    done || :\necho end");
         let output = Command::new(shell).arg("-c").arg(script).env("PATH", path).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
@@ -535,22 +536,33 @@ impl Scratch {
         for (program, text) in [
             ("bin/systemctl", "exit 1"),
             ("bin/deb-systemd-invoke", "exit 1"),
+            ("bin/zramdctl", "sleep 60"),
             (
-                "bin/zramdctl",
-                "case \"$1 $2\" in
-                 'list --noheadings') printf '%s\\n' 'active zram0' 'mounted zram1' 'mounted logs' 'mounted scratch' 'gone old' ;;
-                 'show logs') echo snapshot ;;
-                 'show scratch') echo none ;;
-                 'show old') echo snapshot ;;
-                 *) exit 4 ;;
-                 esac",
+                "usr/lib/zramd/zramd-worker",
+                "cat >/dev/null
+                 echo \"$*\" >>\"$0.calls\"
+                 case $3 in scratch) exit 5 ;; esac
+                 echo \"snapshot of $3\" && [ ! -e \"$0.fails\" ]",
             ),
-            ("usr/lib/zramd/zramd-worker", "echo \"$*\" >>\"$0.calls\"; [ ! -e \"$0.fails\" ]"),
+            (
+                "usr/lib/zramd/zramd-setup",
+                r#"echo '{ "store": "/var/lib/zramd/disks/logs" }, { "store": "/srv/snap shots" }, { "store": "" }'"#,
+            ),
         ] {
             let path = scratch.path(program);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let text = text.replace("/var/lib/zramd", scratch.path("var/lib/zramd").to_str().unwrap());
             write_program(&path, &format!("#!/bin/sh\n{text}\n"));
         }
+        // `old` is not mounted, `logs` twice, and something else below it; mount points do not count.
+        let places = ["logs", "scratch", "logs/below", "logs", ""];
+        let line = |place: &&str| {
+            format!(
+                "1 2 0:3 / {} rw - tmpfs d rw\n",
+                scratch.path(&format!("run/zramd/disk/{place}")).display()
+            )
+        };
+        scratch.write("proc/self/mountinfo", &places.iter().map(line).collect::<String>());
         scratch
     }
 
@@ -563,20 +575,37 @@ impl Scratch {
         fs::write(self.path(path), text).unwrap();
     }
 
-    /// Runs a script with the paths of this machine, and returns what it prints.
-    #[track_caller]
-    fn run(&self, script: &str) -> String {
+    /// A command that runs a script with the paths of this machine.
+    fn command(&self, script: &str) -> Command {
         let mut script = script.to_owned();
-        for path in
-            ["/etc/zramd", "/etc/systemd/", "/var/lib/zramd", "/run/zramd", "/run/systemd/", "/usr/lib/zramd"]
-        {
+        for path in [
+            "/etc/zramd",
+            "/etc/systemd/",
+            "/proc/self/mountinfo",
+            "/var/lib/zramd",
+            "/run/zramd",
+            "/run/systemd/",
+            "/usr/lib/zramd",
+        ] {
             script = script.replace(path, &format!("{}{path}", self.0.path().display()));
         }
         let programs = format!("{}:/usr/bin:/bin", self.path("bin").display());
         let mut command = Command::new("/bin/sh");
-        let output = command.args(["-e", "-c", &script]).env("PATH", programs).output().unwrap();
+        command.args(["-e", "-c", &script]).env("PATH", programs);
+        command
+    }
+
+    /// Runs a script, and returns what it prints.
+    #[track_caller]
+    fn run(&self, script: &str) -> String {
+        let output = self.command(script).output().unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}\n{script}");
         String::from_utf8(output.stdout).unwrap().replace(self.0.path().to_str().unwrap(), "")
+    }
+
+    /// What the worker was called with.
+    fn calls(&self) -> String {
+        fs::read_to_string(self.path("usr/lib/zramd/zramd-worker.calls")).unwrap_or_default()
     }
 }
 
@@ -611,20 +640,22 @@ fn a_removal_keeps_what_was_made_and_says_where_it_is() {
                 scratch.write(path, path);
             }
             let store = scratch.path("srv/snapshots");
-            let config = format!("[ramdisk.other]\n  store = \"{}\" # a disk\n", store.display());
+            let config = format!("[ramdisk]\nother.store='{}' # a disk\n", store.display());
             scratch.write("etc/zramd/zramd.toml", &config);
             scratch.write("run/zramd/ramdisk-logs.json", "{}");
             let said = scratch.run(&before);
             assert!(said.contains("stay in use until the next boot"), "{recipe}: {said}");
-            assert!(said.contains("RAM disk logs is saved now"), "{recipe}: {said}");
-            let calls = fs::read_to_string(scratch.path("usr/lib/zramd/zramd-worker.calls"));
-            assert_eq!(calls.unwrap_or_default(), "kept save logs\n", "{recipe}");
+            assert!(said.contains("RAM disk logs is saved;"), "{recipe}: {said}");
+            assert!(said.contains("(snapshot of logs)") && !said.contains("scratch"), "{recipe}: {said}");
+            assert!(said.contains("/srv/snap shots is kept"), "{recipe}: {said}");
+            assert_eq!(said.matches("is kept").count(), 1, "{recipe}: {said}");
+            assert_eq!(scratch.calls(), "kept save logs\nkept save scratch\n", "{recipe}");
             let said = scratch.run(&after);
             let kept = |said: &str| {
                 let lines = said.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned());
                 lines.collect::<Vec<String>>()
             };
-            let places = ["/etc/zramd", "/var/lib/zramd/disks", "/srv/snapshots"];
+            let places = ["/etc/zramd", "/var/lib/zramd", "Snapshots"];
             assert_eq!(kept(&said), places, "{recipe}: {said}");
             assert!(MEASURED.iter().all(|path| scratch.path(path).exists()), "{recipe}");
             if let Some(purge) = &purge {
@@ -650,7 +681,12 @@ fn a_removal_names_a_disk_that_cannot_be_saved() {
         let scratch = Scratch::new();
         scratch.write("usr/lib/zramd/zramd-worker.fails", "");
         let said = scratch.run(&before);
-        assert!(said.contains("it could not be saved"), "{recipe}: {said}");
+        assert!(
+            said.contains(
+                "RAM disk logs is not saved: copy its files before the next shutdown (snapshot of logs)"
+            ),
+            "{recipe}: {said}"
+        );
     }
 }
 
@@ -668,13 +704,103 @@ fn a_purge_follows_a_link_and_removes_empty_directories_only() {
     scratch.write("elsewhere/benchmark.json", "{}");
     std::os::unix::fs::symlink(scratch.path("elsewhere"), scratch.path("var/lib/zramd")).unwrap();
     let said = scratch.run(&purge);
-    assert!(said.starts_with("zramd: /var/lib/zramd/disks is kept"), "{said}");
+    assert!(said.starts_with("zramd: /var/lib/zramd is kept"), "{said}");
     assert!(scratch.path("elsewhere/disks/logs/gen-1.tar.zst").exists());
     assert!(!scratch.path("elsewhere/benchmark.json").exists());
     assert!(scratch.path("var/lib/zramd").is_symlink());
     // Nothing to do, and nothing to fail.
     fs::remove_file(scratch.path("var/lib/zramd")).unwrap();
     scratch.write("var/lib/zramd", "a file");
-    assert_eq!(scratch.run(&purge), "");
+    assert!(scratch.run(&purge).starts_with("zramd: /var/lib/zramd is kept"));
     assert_eq!(Scratch::new().run(&purge), "");
+}
+
+#[test]
+fn comments_and_hooks_name_no_directory_of_snapshots() {
+    let [Scripts { after, .. }, ..] = scripts();
+    for (line, names) in [
+        ("# store = \"/srv\"", false),
+        ("post-restore = [\"/x\"]", false),
+        ("x = \"y\" # the store = here", false),
+        ("store= \"/srv\"", true),
+        ("\"store\" = '/srv'", true),
+        ("ramdisk.a.store = \"/srv\"", true),
+        ("a = { size = 1, store = \"/srv\" }", true),
+    ] {
+        let scratch = Scratch::new();
+        scratch.write("etc/zramd/zramd.toml.d/a.toml", line);
+        assert_eq!(scratch.run(&after).contains("(store)"), names, "{line}");
+    }
+}
+
+/// With a full disk, a closed pipe and no descriptor at all, everything is saved and removed.
+#[test]
+fn nothing_depends_on_what_scripts_print() {
+    let outputs: [(&str, &str); 4] = [
+        ("full", "exec >/dev/full 2>&1"),
+        ("closed", "exec >&- 2>&-"),
+        ("no reader", "exec >\"$PIPE\" 2>&1"),
+        ("kept", ":"),
+    ];
+    for (output, redirect) in outputs {
+        for Scripts { recipe, before, after, purge } in scripts() {
+            let scratch = Scratch::new();
+            fs::create_dir_all(scratch.path("run/systemd/system")).unwrap();
+            for path in MADE.iter().chain(&MEASURED) {
+                scratch.write(path, path);
+            }
+            scratch.write("run/zramd/ramdisk-logs.json", "{}");
+            scratch.write("etc/zramd/zramd.toml", "store = 1");
+            for script in [Some(before), Some(after), purge].into_iter().flatten() {
+                // A pipe whose reader has gone before the script begins.
+                let (reader, writer) = std::io::pipe().unwrap();
+                drop(reader);
+                let redirect = redirect.replace("\"$PIPE\"", "&0");
+                let mut command = scratch.command(&format!("{redirect}\n{script}"));
+                let ended = command.stdin(writer).output().unwrap();
+                assert!(ended.status.success(), "{recipe}, {output}: {ended:?}");
+            }
+            assert_eq!(scratch.calls(), "kept save logs\nkept save scratch\n", "{recipe}, {output}");
+            if recipe == "debian" {
+                let left: Vec<&&str> = MEASURED.iter().filter(|path| scratch.path(path).exists()).collect();
+                assert_eq!(left, [&""; 0], "{output}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_purge_says_what_it_cannot_remove() {
+    let [Scripts { purge: Some(purge), .. }, ..] = scripts() else { panic!("Debian's is the first") };
+    let scratch = Scratch::new();
+    scratch.write("var/lib/zramd/benchmark.json/mine", "");
+    scratch.write("var/lib/zramd/budget.json", "");
+    let ended = scratch.command(&purge).output().unwrap();
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert!(ended.status.success() && said.contains("/var/lib/zramd is kept"), "{said}");
+    assert!(!scratch.path("var/lib/zramd/budget.json").exists());
+}
+
+/// `stop` saves before it removes, and each disk also after a failure; its status is that of the removal, or else of the save.
+#[test]
+fn the_boot_script_saves_before_it_removes() {
+    let script = read("packaging/init/zramd-memory");
+    let with = |argument: &str| format!("set -- {argument}\n{script}");
+    let run = |scratch: &Scratch, argument: &str| {
+        let script = with(argument).replace("PATH=/usr/sbin:/usr/bin:/sbin:/bin", "");
+        scratch.command(&script).output().unwrap()
+    };
+    let scratch = Scratch::new();
+    let setup = scratch.path("usr/lib/zramd/zramd-setup");
+    write_program(&setup, "#!/bin/sh\necho \"$*\" >>\"${0%setup}worker.calls\"\n");
+    assert_eq!(run(&scratch, "stop").status.code(), Some(0));
+    let saved = "kept save logs --reason stop\nkept save scratch --reason stop\n";
+    assert_eq!(scratch.calls(), format!("{saved}revert\n"));
+    scratch.write("usr/lib/zramd/zramd-worker.fails", "");
+    assert_eq!(run(&scratch, "stop").status.code(), Some(1));
+    assert_eq!(scratch.calls(), format!("{saved}revert\n{saved}revert\n"));
+    write_program(&setup, "#!/bin/sh\nexit 6\n");
+    assert_eq!(run(&scratch, "stop").status.code(), Some(6));
+    assert_eq!(run(&scratch, "save").status.code(), Some(1));
+    assert!(scratch.calls().ends_with("kept save logs --reason timer\nkept save scratch --reason timer\n"));
 }
