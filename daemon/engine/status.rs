@@ -17,12 +17,12 @@ pub struct Row {
     pub target: Target,
     /// The algorithm in use, where there is one.
     pub algorithm: Option<String>,
-    /// Size in bytes as the kernel shows it.
-    pub size: u64,
-    /// Uncompressed bytes stored.
-    pub stored: u64,
-    /// Memory used for them.
-    pub memory: u64,
+    /// Size in bytes as the kernel shows it; `None` if that cannot be looked at.
+    pub size: Option<u64>,
+    /// Uncompressed bytes stored; likewise.
+    pub stored: Option<u64>,
+    /// Memory used for them; likewise.
+    pub memory: Option<u64>,
     /// `swap, priority 100` or `ext4 on /mnt`.
     pub used_for: String,
     /// `active`, `mounted`, `ready`, or the problem.
@@ -57,9 +57,9 @@ fn device_row<H: Host>(host: &H, number: u32, purpose: &Purpose) -> Result<Row, 
     let device = gather::device(host, number)?;
     let stat = MmStat::parse(&host.read_attribute(number, Attribute::MmStat)?).unwrap_or_default();
     row.algorithm = device.algorithm;
-    row.size = device.disk_size;
-    row.stored = stat.orig_data_size;
-    row.memory = stat.mem_used_total;
+    row.size = Some(device.disk_size);
+    row.stored = Some(stat.orig_data_size);
+    row.memory = Some(stat.mem_used_total);
     let swap = gather::swaps(host)?.into_iter().find(|swap| swap.zram_number() == Some(number));
     let mounts = gather::mounts(host)?;
     let mount = proc::mount_of(&mounts, number, device.device);
@@ -85,15 +85,25 @@ fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<
     row.used_for = format!("{} on {path}", request.backend());
     let mounts = gather::mounts(host)?;
     if proc::disk_mount(&mounts, &request.name, path).is_some() {
-        let space = host.space(path.as_bytes())?;
-        (row.stored, row.size) = (space.used_bytes, space.total_bytes);
+        // What a user mounted above it may refuse to be looked at.
+        let space = host.space(path.as_bytes()).ok();
+        row.stored = space.map(|space| space.used_bytes);
+        row.size = space.map(|space| space.total_bytes);
         // tmpfs does not compress; memory used by a zram device is shown with that device.
-        row.memory = if request.number.is_none() { row.stored } else { 0 };
+        row.memory = if request.number.is_none() { row.stored } else { Some(0) };
         row.state = "mounted";
     }
     Ok(row)
 }
 
 fn empty(target: Target) -> Row {
-    Row { target, algorithm: None, size: 0, stored: 0, memory: 0, used_for: String::new(), state: "gone" }
+    Row {
+        target,
+        algorithm: None,
+        size: Some(0),
+        stored: Some(0),
+        memory: Some(0),
+        used_for: String::new(),
+        state: "gone",
+    }
 }

@@ -319,6 +319,8 @@ pub enum PathKind {
     Other,
     /// Unknown: this user may not look.
     Hidden,
+    /// Unknown: looking at it failed, for this reason.
+    Unreadable(&'static str),
 }
 
 /// State of the path of a file to be created.

@@ -248,6 +248,11 @@ fn mount_points_do_not_hide_anything() {
     check(text, &beside, None);
     let file = Facts { mount_points: [("/a".to_owned(), PathKind::Other)].into(), ..facts() };
     check(text, &file, Some((ErrorKind::Config, "/a ")));
+    let why = PathKind::Unreadable("permission denied");
+    let unknown = Facts { mount_points: [("/a".to_owned(), why)].into(), ..facts() };
+    check(text, &unknown, Some((ErrorKind::Failed, "/a cannot be looked at: permission denied")));
+    let below = "[zram0]\nmount-point = \"/a/b\"";
+    check(below, &unknown, Some((ErrorKind::Failed, "/a cannot be looked at: permission denied")));
 }
 
 #[test]

@@ -105,7 +105,11 @@ fn apply(invocation: &Invocation) -> Result<ExitStatus, Error> {
     };
     show::problems(&applied.plan.problems);
     show::outcomes(&applied.outcomes);
-    show::table(&engine::status::rows(&host)?, Some(&applied.plan));
+    match engine::status::rows(&host) {
+        Ok(rows) => show::table(&rows, Some(&applied.plan)),
+        // What was done counts, not whether it can be shown.
+        Err(error) => show::note(&format!("the present state cannot be shown: {error}")),
+    }
     Ok(outcome_status(&applied, has_errors(&loaded)))
 }
 

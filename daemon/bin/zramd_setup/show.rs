@@ -80,15 +80,16 @@ pub fn outcomes(outcomes: &[Outcome]) {
 
 /// Prints the targets with their figures, and the reasons of choices below.
 pub fn table(rows: &[Row], plan: Option<&Plan>) {
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), human);
     let mut cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             vec![
                 row.target.to_string(),
                 row.algorithm.clone().unwrap_or_else(|| "-".to_owned()),
-                human(row.size),
-                human(row.stored),
-                human(row.memory),
+                size(row.size),
+                size(row.stored),
+                size(row.memory),
                 row.used_for.clone(),
                 row.state.to_owned(),
             ]

@@ -121,6 +121,21 @@ fn clock(id: rustix::time::ClockId) -> Duration {
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+/// Why a path cannot be looked at.
+fn reason(errno: rustix::io::Errno) -> &'static str {
+    use rustix::io::Errno;
+    match errno {
+        Errno::ACCESS | Errno::PERM => "permission denied",
+        Errno::IO => "input/output error",
+        Errno::LOOP => "too many levels of symbolic links",
+        Errno::NAMETOOLONG => "file name too long",
+        Errno::NOTCONN => "the server of its file system has gone",
+        Errno::STALE => "stale file handle",
+        Errno::TIMEDOUT => "its file system does not answer",
+        _ => "its file system returns an error",
+    }
+}
+
 /// `zramN`, for messages.
 fn object(number: u32) -> String {
     format!("zram{number}")
@@ -272,7 +287,9 @@ impl Host for LinuxHost {
             Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) if !self.is_privileged() => {
                 PathKind::Hidden
             }
-            Ok(_) | Err(_) => PathKind::Other,
+            // A file on the way.
+            Ok(_) | Err(rustix::io::Errno::NOTDIR) => PathKind::Other,
+            Err(errno) => PathKind::Unreadable(reason(errno)),
         }
     }
 

@@ -59,6 +59,11 @@ pub fn file_size(asked: Option<u64>, free: u64, total: u64) -> Result<u64, Strin
 
 /// Why the file cannot be there, if so.
 fn unfit(path: &str, file: &FileFacts) -> Option<String> {
+    for kind in [file.directory, file.kind] {
+        if let PathKind::Unreadable(why) = kind {
+            return Some(format!("{path} cannot be looked at: {why}"));
+        }
+    }
     if !matches!(file.directory, PathKind::Directory | PathKind::Empty) {
         return Some(format!("the directory of {path} does not exist"));
     }

@@ -268,6 +268,15 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
     }
 }
 
+/// Why a mount point, or a directory above it, could not be looked at, if so.
+fn unreadable(path: &str, facts: &Facts) -> Option<String> {
+    let mut above = facts.mount_points.iter().filter(|(above, _)| is_at_or_below(path, above));
+    above.find_map(|(above, kind)| match kind {
+        PathKind::Unreadable(why) => Some(format!("{above} cannot be looked at: {why}")),
+        _ => None,
+    })
+}
+
 fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &Facts) -> Option<Refusal> {
     let path = mount.mount_point.as_str();
     let above = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(path, directory));
@@ -298,6 +307,9 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     let ours = facts.records.get(target).and_then(|record| record.request.mount());
     if ours.is_some_and(|ours| ours.mount_point == path) || facts.is_mounted_by_unit(path) {
         return None;
+    }
+    if let Some(why) = unreadable(path, facts) {
+        return Some(Refusal::new(ErrorKind::Failed, origin, why));
     }
     let mounted = facts.mount_at(path)?;
     let reason = format!("{path} is already a mount point ({} on {})", mounted.fs_type, mounted.source);
