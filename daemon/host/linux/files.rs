@@ -326,14 +326,34 @@ pub fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-/// Writes units below `directory`, creating the directories they need.
+/// The unit that a file of it, a drop-in or a link is about.
+fn unit_of(path: &str) -> &str {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    directory.rsplit('/').next().and_then(|last| last.strip_suffix(".d")).unwrap_or(name)
+}
+
+/// Writes units below `directory`, creating the directories they need. A unit of which a file cannot be written whole is not
+/// linked, so that nothing starts it.
 pub fn write_units(directory: &Path, files: &[UnitFile]) -> Result<(), String> {
     let write = |file: &UnitFile| {
         let path = directory.join(&file.path);
         write_unit(&path, &file.contents).map_err(|error| format!("{}: {}", path.display(), describe(&error)))
     };
     // A unit that cannot be written does not prevent the others.
-    let failed: Vec<String> = files.iter().filter_map(|file| write(file).err()).collect();
+    let (links, texts): (Vec<&UnitFile>, Vec<&UnitFile>) =
+        files.iter().partition(|file| matches!(file.contents, Contents::Link(_)));
+    let mut cut: Vec<&str> = Vec::new();
+    let mut failed: Vec<String> = Vec::new();
+    for file in texts.into_iter().chain(links) {
+        let unit = unit_of(&file.path);
+        if matches!(file.contents, Contents::Link(_)) && cut.contains(&unit) {
+            // Of an earlier run.
+            fs::remove_file(directory.join(&file.path)).ok();
+        } else if let Err(why) = write(file) {
+            cut.push(unit);
+            failed.push(why);
+        }
+    }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
@@ -342,7 +362,8 @@ fn write_unit(path: &Path, contents: &Contents) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     match contents {
-        Contents::Text(text) => fs::write(path, text),
+        // One that is empty or cut off would be started.
+        Contents::Text(text) => fs::write(path, text).inspect_err(|_| drop(fs::remove_file(path))),
         Contents::Link(target) => {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -408,6 +429,34 @@ fn is_wanted_in(directory: &Path) -> bool {
 mod tests {
     use super::*;
     use rustix::fs::{CWD, FileType};
+
+    #[test]
+    fn a_unit_that_cannot_be_written_whole_is_not_linked() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str, contents| UnitFile { path: path.to_owned(), contents };
+        let text = |path: &str| file(path, Contents::Text("[Unit]\n".to_owned()));
+        let link = |path: &str| file(path, Contents::Link("../x".to_owned()));
+        let files = [
+            link("swap.target.wants/a.swap"),
+            text("a.swap"),
+            text("b@1.service.d/50.conf"),
+            link("x.wants/b@1.service"),
+            text("c.service"),
+            link("x.wants/c.service"),
+        ];
+        write_units(root.path(), &files).unwrap();
+        let there = |path: &str| fs::symlink_metadata(root.path().join(path)).is_ok();
+        assert!(files.iter().all(|file| there(&file.path)));
+        // A directory in place of a file, as an error that root gets, too.
+        for path in ["a.swap", "b@1.service.d/50.conf"] {
+            fs::remove_file(root.path().join(path)).unwrap();
+            fs::create_dir(root.path().join(path)).unwrap();
+        }
+        let failed = write_units(root.path(), &files).unwrap_err();
+        assert!(failed.contains("a.swap") && failed.contains("50.conf"), "{failed}");
+        assert!(!there("swap.target.wants/a.swap") && !there("x.wants/b@1.service"));
+        assert!(there("c.service") && there("x.wants/c.service"));
+    }
 
     #[test]
     fn lines_that_no_mount_of_ours_has_are_left_out() {
