@@ -1,18 +1,18 @@
 //! Completion in shells: commands and options from the command line's definition, names from this machine.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::path::Path;
 
 use clap::{Arg, Command, CommandFactory};
-use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 
 use super::args::Cli;
 use super::columns::{self, Row};
 use super::{out, read, show};
-use engine::Error;
 use engine::sample::Detail;
+use engine::{Error, ErrorKind};
 use logic::config::lasting;
 use logic::exit::ExitStatus;
 use logic::sample::Snapshot;
@@ -20,9 +20,37 @@ use logic::sample::Snapshot;
 /// Set by the shell functions when they ask for candidates.
 const VARIABLE: &str = "ZRAMDCTL_COMPLETE";
 
-/// Answers a shell function and ends the program, if one has asked.
-pub fn answer() {
-    CompleteEnv::with_factory(command).var(VARIABLE).complete();
+/// Answers a shell function, if one has asked.
+pub fn answer() -> Option<ExitStatus> {
+    let asked = std::env::var_os(VARIABLE).filter(|shell| !shell.is_empty() && shell != "0")?;
+    let name = Path::new(&asked).file_stem()?.to_string_lossy();
+    Some(respond(&name).unwrap_or_else(|error| {
+        out::error(&error.message);
+        error.exit_status()
+    }))
+}
+
+fn respond(name: &str) -> Result<ExitStatus, Error> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(name).ok_or_else(|| {
+        let known: Vec<&str> = shells.names().collect();
+        Error::new(
+            ErrorKind::InvalidArgument,
+            format!("`{name}` is no known shell; {VARIABLE} is one of {}", known.join(", ")),
+        )
+    })?;
+    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    if words.is_empty() {
+        return script(name);
+    }
+    let mut command = command();
+    command.build();
+    let mut text = Vec::new();
+    shell
+        .write_complete(&mut command, words, std::env::current_dir().ok().as_deref(), &mut text)
+        .map_err(|error| Error::failed(format!("cannot complete: {error}")))?;
+    out::data(&String::from_utf8_lossy(&text));
+    Ok(ExitStatus::Success)
 }
 
 /// Prints the completion script for a shell.

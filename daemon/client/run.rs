@@ -18,7 +18,9 @@ use logic::view::View;
 
 /// Runs `zramdctl`.
 pub fn main() -> ExitStatus {
-    complete::answer();
+    if let Some(status) = complete::answer() {
+        return status;
+    }
     let words: Vec<OsString> = std::env::args_os().collect();
     let first = words.get(1).map(|word| word.to_string_lossy().into_owned());
     let mut cli = match parse(words) {

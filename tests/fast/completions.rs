@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::support::{has_program, skip, texts};
 
@@ -119,4 +119,27 @@ fn zsh_loads_it() {
     let (loaded, completed) = said.split_once('\n').unwrap();
     assert_eq!(loaded, "_zramdctl loaded");
     assert!(completed.starts_with("bench:"), "{completed}");
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_has_its_exit_status() {
+    let ask = |words: &[&str], shell: &str, output: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        command.args(words).env("ZRAMDCTL_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "1").stdout(output);
+        command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
+    };
+    for words in [&[][..], &["--", "zramdctl", "l"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        assert_eq!(ask(words, "bash", full.into()).status.code(), Some(74), "{words:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = ask(words, "bash", writer.into());
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{words:?}: {ended:?}");
+        let ended = ask(words, "/bin/bash", Stdio::piped());
+        assert!(
+            ended.status.success()
+                && texts(&ended).0.contains(if words.is_empty() { "complete" } else { "list" })
+        );
+        assert_eq!(ask(words, "nosuch", Stdio::piped()).status.code(), Some(2), "{words:?}");
+    }
 }
