@@ -51,6 +51,9 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == libc::ETIMEDOUT {
+            return f.write_str("it does not answer");
+        }
         let text = std::io::Error::from_raw_os_error(self.0).to_string();
         let text = text.split(" (os error").next().unwrap_or(&text);
         let mut letters = text.chars();

@@ -39,6 +39,9 @@ pub struct Options {
 /// removed on purpose, and a restart of the daemon must not restore it.
 const PROVISIONED: &str = "/run/zramd/provisioned";
 
+/// Time that calls which still run have to end when the daemon does.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Works that a timer starts as well.
 const WORKS: [&str; 2] = [maintain::NAME, benchmark::NAME];
 
@@ -56,7 +59,13 @@ pub fn run(options: Options) -> ExitStatus {
         .max_blocking_threads(3)
         .thread_keep_alive(std::time::Duration::from_secs(1))
         .build();
-    match runtime.map(|runtime| runtime.block_on(serve(options, reports))) {
+    let ended = runtime.map(|runtime| {
+        let ended = runtime.block_on(serve(options, reports));
+        // A read that the kernel blocks must not keep the daemon.
+        runtime.shutdown_timeout(GRACE);
+        ended
+    });
+    match ended {
         Ok(Ok(())) => ExitStatus::Success,
         Ok(Err(error)) => {
             log::error!("{error}");

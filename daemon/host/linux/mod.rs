@@ -24,6 +24,7 @@ mod mkfs;
 mod mount;
 pub mod pages;
 pub mod paging;
+mod patience;
 pub mod peer_files;
 pub mod pid_1;
 pub mod places;
@@ -278,9 +279,12 @@ impl Host for LinuxHost {
     fn path_kind(&self, path: &str) -> PathKind {
         // Without asking a server, which may not answer, and without mounting anything.
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
-        let found = rustix::fs::statx(CWD, self.path(path), flags, StatxFlags::TYPE | StatxFlags::SIZE);
-        let kind = found.map(|found| (FileType::from_raw_mode(found.stx_mode.into()), found.stx_size));
-        match kind {
+        let full = self.path(path);
+        let found = patience::ask(&self.root, &full, || {
+            let found = rustix::fs::statx(CWD, &full, flags, StatxFlags::TYPE | StatxFlags::SIZE)?;
+            Ok((found.stx_mode, found.stx_size))
+        });
+        match found.map(|(mode, size)| (FileType::from_raw_mode(mode.into()), size)) {
             Ok((FileType::Directory, _)) => PathKind::Directory,
             Ok((FileType::CharacterDevice, _) | (FileType::RegularFile, 0)) => PathKind::Empty,
             Err(rustix::io::Errno::NOENT) => PathKind::Missing,
@@ -294,13 +298,17 @@ impl Host for LinuxHost {
     }
 
     fn link(&self, path: &str) -> Option<String> {
-        let root = self.root.canonicalize().ok()?;
         let full = self.path(path);
-        // The part that does not exist has no links in it.
-        let (real, there) = full.ancestors().find_map(|above| Some((above.canonicalize().ok()?, above)))?;
-        let real = real.join(full.strip_prefix(there).ok()?);
-        let real = Path::new("/").join(real.strip_prefix(&root).unwrap_or(&real));
-        (real != Path::new(path)).then(|| real.display().to_string())
+        let look = || {
+            let root = self.root.canonicalize().ok()?;
+            // The part that does not exist has no links in it.
+            let (real, there) =
+                full.ancestors().find_map(|above| Some((above.canonicalize().ok()?, above)))?;
+            let real = real.join(full.strip_prefix(there).ok()?);
+            let real = Path::new("/").join(real.strip_prefix(&root).unwrap_or(&real));
+            (real != Path::new(path)).then(|| real.display().to_string())
+        };
+        patience::ask(&self.root, &full, || Ok(look())).ok().flatten()
     }
 
     fn has_section(&self, file: &str) -> bool {
@@ -312,15 +320,14 @@ impl Host for LinuxHost {
 
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {
         let path = self.path(OsStr::from_bytes(path));
-        let space = rustix::fs::statvfs(&path)
-            .map_err(|errno| HostError::new(path.display().to_string(), "statvfs", errno))?;
-        let used = space.f_blocks.saturating_sub(space.f_bfree);
-        Ok(Space {
-            used_bytes: used * space.f_frsize,
-            total_bytes: space.f_blocks * space.f_frsize,
-            free_inodes: space.f_ffree,
-            total_inodes: space.f_files,
-        })
+        let found = patience::ask(&self.root, &path, || {
+            let space = rustix::fs::statvfs(&path)?;
+            let used = space.f_blocks.saturating_sub(space.f_bfree);
+            Ok([used * space.f_frsize, space.f_blocks * space.f_frsize, space.f_ffree, space.f_files])
+        });
+        let [used_bytes, total_bytes, free_inodes, total_inodes] =
+            found.map_err(|errno| HostError::new(path.display().to_string(), "statvfs", errno))?;
+        Ok(Space { used_bytes, total_bytes, free_inodes, total_inodes })
     }
 
     fn disk_status(&self, name: &str) -> String {

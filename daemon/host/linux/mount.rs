@@ -1,14 +1,18 @@
 //! Mounting, with options in the spelling of fstab.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Statx, StatxAttributes, StatxFlags, Uid};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, UnmountFlags};
 
+use super::patience;
 use crate::{Errno, Holder, HostError, MountSpec, RootSpec};
 use logic::record::MountId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// `STATX_MNT_ID_UNIQUE`, since Linux 6.8. Older kernels answer with the other ID.
 const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
@@ -90,11 +94,23 @@ fn id_of(root: &Path, directory: impl AsFd, name: &[u8]) -> rustix::io::Result<O
     }))
 }
 
+/// Calls about a path, also where a directory above it does not answer.
+fn at<T: Serialize + DeserializeOwned>(
+    root: &Path,
+    path: &[u8],
+    call: impl FnOnce() -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    patience::ask(root, &root.join(OsStr::from_bytes(path)), call)
+}
+
 /// What is mounted at `path`; `None` if nothing is.
 pub fn id_at(root: &Path, path: &str) -> Result<Option<MountId>, HostError> {
-    open_parent(root, path.as_bytes())
-        .and_then(|(parent, name)| id_of(root, &parent, name))
-        .map_err(|errno| HostError::new(path, "look at the mount", errno))
+    let look = || {
+        let (parent, name) = open_parent(root, path.as_bytes())?;
+        id_of(root, &parent, name)
+    };
+    at(root, path.as_bytes(), look).map_err(|errno| HostError::new(path, "look at the mount", errno))
 }
 
 /// Splits options into flags of mount(2) and words for the file system.
@@ -141,26 +157,28 @@ fn path_of(directory: &OwnedFd) -> String {
 pub fn mount(root: &Path, spec: &MountSpec) -> Result<(), HostError> {
     let (flags, words) = split(&spec.options);
     let data = data(spec, words)?;
-    open(root, &spec.mount_point)
-        .and_then(|place| rustix::mount::mount(&spec.source, path_of(&place), &spec.fs_type, flags, &*data))
-        .map_err(|errno| {
-            HostError::new(&spec.mount_point, format!("mount {} with `{}`", spec.source, spec.options), errno)
-        })
+    let mount = || {
+        let place = open(root, &spec.mount_point)?;
+        rustix::mount::mount(&spec.source, path_of(&place), &spec.fs_type, flags, &*data)
+    };
+    at(root, spec.mount_point.as_bytes(), mount).map_err(|errno| {
+        HostError::new(&spec.mount_point, format!("mount {} with `{}`", spec.source, spec.options), errno)
+    })
 }
 
 /// Changes options of what is mounted.
 pub fn remount(root: &Path, spec: &MountSpec) -> Result<(), HostError> {
     let (flags, words) = split(&spec.options);
     let data = data(spec, words)?;
-    open(root, &spec.mount_point)
-        .and_then(|place| rustix::mount::mount_remount(path_of(&place), flags, &data))
+    let remount = || rustix::mount::mount_remount(path_of(&open(root, &spec.mount_point)?), flags, &data);
+    at(root, spec.mount_point.as_bytes(), remount)
         .map_err(|errno| HostError::new(&spec.mount_point, format!("remount with `{}`", spec.options), errno))
 }
 
 /// Bind-mounts `from` at `to`.
 pub fn bind(root: &Path, from: &str, to: &str) -> Result<(), HostError> {
-    let bound = open(root, from).and_then(|from| {
-        let to = open(root, to)?;
+    let bound = at(root, to.as_bytes(), || {
+        let (from, to) = (open(root, from)?, open(root, to)?);
         rustix::mount::mount_bind(path_of(&from), path_of(&to))
     });
     bound.map_err(|errno| HostError::new(to, format!("bind {from}"), errno))
@@ -170,28 +188,34 @@ pub fn bind(root: &Path, from: &str, to: &str) -> Result<(), HostError> {
 /// may rename directories above at any time, but not the mount point itself, so what is compared is what is unmounted.
 pub fn unmount(root: &Path, path: &[u8], mount: &MountId) -> Result<(), HostError> {
     let failed = |errno: rustix::io::Errno| HostError::new(path.escape_ascii().to_string(), "unmount", errno);
-    let (parent, name) = open_parent(root, path).map_err(failed)?;
-    let found =
-        id_of(root, &parent, name).map_err(failed)?.ok_or_else(|| failed(rustix::io::Errno::INVAL))?;
-    if !found.is(mount) {
-        return Err(failed(rustix::io::Errno::STALE));
-    }
-    let path = [path_of(&parent).as_bytes(), b"/", name].concat();
-    rustix::mount::unmount(path, UnmountFlags::NOFOLLOW).map_err(failed)
+    let unmount = || {
+        let (parent, name) = open_parent(root, path)?;
+        let found = id_of(root, &parent, name)?.ok_or(rustix::io::Errno::INVAL)?;
+        if !found.is(mount) {
+            return Err(rustix::io::Errno::STALE);
+        }
+        let path = [path_of(&parent).as_bytes(), b"/", name].concat();
+        rustix::mount::unmount(path, UnmountFlags::NOFOLLOW)
+    };
+    at(root, path, unmount).map_err(failed)
 }
 
 /// Creates a directory, mode 0755.
 pub fn make_directory(root: &Path, path: &str) -> Result<(), HostError> {
-    open_parent(root, path.as_bytes())
-        .and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755)))
-        .map_err(|errno| HostError::new(path, "create directory", errno))
+    let make = || {
+        let (parent, name) = open_parent(root, path.as_bytes())?;
+        rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755))
+    };
+    at(root, path.as_bytes(), make).map_err(|errno| HostError::new(path, "create directory", errno))
 }
 
 /// Removes an empty directory.
 pub fn remove_directory(root: &Path, path: &str) -> Result<(), HostError> {
-    open_parent(root, path.as_bytes())
-        .and_then(|(parent, name)| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR))
-        .map_err(|errno| HostError::new(path, "remove directory", errno))
+    let remove = || {
+        let (parent, name) = open_parent(root, path.as_bytes())?;
+        rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+    };
+    at(root, path.as_bytes(), remove).map_err(|errno| HostError::new(path, "remove directory", errno))
 }
 
 /// Mounts the device at no path (fsopen(2), fsmount(2)), and sets owner and mode of its root directory. Closing the
