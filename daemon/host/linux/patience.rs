@@ -180,7 +180,7 @@ mod tests {
         wait(child);
         assert_eq!(answer, Err(libc::EACCES));
         // One that never answers.
-        let (reader, child) = begin(|| loop_forever()).unwrap();
+        let (reader, child) = begin(loop_forever).unwrap();
         assert_eq!(receive(reader, Duration::ZERO), None);
         assert!(!has_ended(child));
         kill(child);
