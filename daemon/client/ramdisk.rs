@@ -152,7 +152,7 @@ fn list(snapshot: &Snapshot) -> String {
 
 /// A snapshot that was not loaded, with the reason and what to do.
 fn held(disk: &DiskView, number: u64, hold: &Hold) -> String {
-    let (why, remedy) = hold.report(disk, number);
+    let (why, remedy) = hold.report(&disk.name, disk.room(), number);
     format!("snapshot {number} is pinned, because {why}; {remedy}")
 }
 

@@ -283,6 +283,11 @@ pub struct DiskView {
 }
 
 impl DiskView {
+    /// Bytes and inodes of the empty RAM disk.
+    pub fn room(&self) -> (u64, u64) {
+        (self.size_bytes, self.total_inodes)
+    }
+
     /// Its backend: `tmpfs` or `zram`.
     pub fn backend(&self) -> &'static str {
         if self.device.is_empty() { "tmpfs" } else { "zram" }

@@ -42,7 +42,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     let newer = status.held().find(|(number, _)| refuses && *number > status.generation);
     // The newest one is part of a finding below.
     for (number, hold) in status.held().filter(|held| Some(*held) != newer) {
-        let (why, remedy) = hold.report(disk, number);
+        let (why, remedy) = hold.report(&disk.name, disk.room(), number);
         add(
             Level::Warning,
             Code::SnapshotHeld,
@@ -78,7 +78,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                     status.generation
                 ),
                 match newer {
-                    Some((number, hold)) => hold.report(disk, number).1,
+                    Some((number, hold)) => hold.report(&disk.name, disk.room(), number).1,
                     None => format!("check its store, which may be failing: {log}"),
                 },
             );
@@ -91,7 +91,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                 status.refused
             ),
             match newer {
-                Some((number, hold)) => hold.report(disk, number).1,
+                Some((number, hold)) => hold.report(&disk.name, disk.room(), number).1,
                 None => format!(
                     "check `zramdctl disk snapshots {name}`, fix the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
                 ),

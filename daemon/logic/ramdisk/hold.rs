@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Contents, size_text};
-use crate::sample::DiskView;
 
 /// The reason, which is one of this machine or its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,10 +97,10 @@ impl Hold {
         }
     }
 
-    /// The reason as of now, and what to do: the commands that load the snapshot or give it up.
-    pub fn report(&self, disk: &DiskView, generation: u64) -> (String, String) {
-        let name = &disk.name;
-        let is_over = self.is_over(disk.size_bytes, disk.total_inodes);
+    /// The reason as of now, and what to do: the commands that load the snapshot or give it up. `room`: bytes and inodes of
+    /// the empty RAM disk `name` now.
+    pub fn report(&self, name: &str, room: (u64, u64), generation: u64) -> (String, String) {
+        let is_over = self.is_over(room.0, room.1);
         let (now, first) = if is_over {
             (" at that load; it fits now".to_owned(), "run".to_owned())
         } else {
@@ -139,10 +138,7 @@ mod tests {
         assert_eq!(Hold::of(&contents, 13 << 19, 3), None);
         let size = Hold::of(&contents, 4 << 20, 3).unwrap();
         assert_eq!(size.text(), "it needs 6.5 MiB, `size` is 4.0 MiB");
-        let report = |hold: &Hold, size_bytes, total_inodes| {
-            let disk = DiskView { name: "logs".to_owned(), size_bytes, total_inodes, ..DiskView::default() };
-            hold.report(&disk, 2)
-        };
+        let report = |hold: &Hold, bytes, inodes| hold.report("logs", (bytes, inodes), 2);
         let (why, remedy) = report(&size, 4 << 20, 9);
         assert!(why == size.text() && remedy.contains("at least 7MiB"), "{why}: {remedy}");
         // The disk is larger again.
