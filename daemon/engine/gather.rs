@@ -19,7 +19,7 @@ use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::place::passthrough;
 use logic::ramdisk::status::DiskStatus;
 use logic::record::{Damaged, Record, Target, Undo};
-use logic::request::Store;
+use logic::request::{Request, Store};
 use logic::vm::{Advice, Tunable};
 
 /// Reads everything needed to plan these settings.
@@ -76,6 +76,20 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     }
     programs(host, settings, &mut facts);
     Ok(facts)
+}
+
+/// Whether another program has mounted its own where this record has a tmpfs of ours. A RAM disk that is layered is known by the
+/// device number of its private place.
+pub(super) fn is_replaced<H: Host>(host: &H, record: &Record, mounts: &[MountLine]) -> bool {
+    let Request::RamDisk(request) = &record.request else { return false };
+    let path = &request.mount.mount_point;
+    let top = mounts.iter().rev().find(|mount| mount.mount_point == path.as_str());
+    let (Some(top), Some(ours)) = (top.filter(|_| !request.is_layered()), record.mounted(path)) else {
+        return false;
+    };
+    // The kernel may have given it the ID of ours.
+    let has_another = || host.mount_id(path).ok().flatten().is_some_and(|found| !ours.is(&found));
+    ours.is_not(top, host.mount_namespace()) || has_another()
 }
 
 /// Takes the ID from a mount that has got that of one of ours, which is gone: the kernel reuses it.

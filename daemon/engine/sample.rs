@@ -348,11 +348,7 @@ fn disks<H: Host>(
             let path = &request.mount.mount_point;
             let mounts = around.mounts()?;
             let mut view = disk_view(around.host, name, path, request.persist(), mounts);
-            let top = mounts.iter().rev().find(|mount| mount.mount_point == *path);
-            let namespace = around.host.mount_namespace();
-            if !request.is_layered()
-                && top.zip(record.mounted(path)).is_some_and(|(top, ours)| ours.is_not(top, namespace))
-            {
+            if gather::is_replaced(around.host, record, mounts) {
                 // Another program has mounted its own there.
                 view = DiskView { mounted: false, size_bytes: 0, used_bytes: 0, free_bytes: 0, ..view };
             }

@@ -41,7 +41,7 @@ fn row<H: Host>(host: &H, record: &Record) -> Result<Row, Error> {
     let mut row = match (&record.target, &record.request) {
         (Target::Device(number), Request::Device(request)) => device_row(host, *number, &request.purpose)?,
         (_, Request::Vm(request)) => vm_row(host, record, request)?,
-        (_, request) => ramdisk_row(host, &record.target, request)?,
+        _ => ramdisk_row(host, record)?,
     };
     if record.progress == Progress::Working {
         row.state = "unfinished";
@@ -78,13 +78,14 @@ fn vm_row<H: Host>(host: &H, record: &Record, request: &VmRequest) -> Result<Row
     Ok(Row { used_for: request.to_string(), state, ..empty(record.target.clone()) })
 }
 
-fn ramdisk_row<H: Host>(host: &H, target: &Target, request: &Request) -> Result<Row, Error> {
-    let mut row = empty(target.clone());
-    let Request::RamDisk(request) = request else { return Ok(row) };
+fn ramdisk_row<H: Host>(host: &H, record: &Record) -> Result<Row, Error> {
+    let mut row = empty(record.target.clone());
+    let Request::RamDisk(request) = &record.request else { return Ok(row) };
     let path = request.mount.mount_point.as_str();
     row.used_for = format!("{} on {path}", request.backend());
     let mounts = gather::mounts(host)?;
-    if proc::disk_mount(&mounts, &request.name, path).is_some() {
+    if proc::disk_mount(&mounts, &request.name, path).is_some() && !gather::is_replaced(host, record, &mounts)
+    {
         // What a user mounted above it may refuse to be looked at.
         let space = host.space(path.as_bytes()).ok();
         row.stored = space.map(|space| space.used_bytes);
