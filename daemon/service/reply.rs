@@ -14,6 +14,8 @@ use super::bus::error::{Error, ErrorKind, Result};
 const LIMIT: Duration = Duration::from_secs(25);
 /// Time that PID 1 takes for a reload at most, in which it answers nothing.
 const RELOAD: Duration = Duration::from_secs(180);
+/// `WatchdogSec=` of zramd.service.
+const WATCHDOG: Duration = Duration::from_secs(180);
 /// Time between pings.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -57,12 +59,12 @@ pub const PID_1: Program = Program {
 /// PID 1, which may be reloading.
 pub const PID_1_RELOADING: Program = Program { limit: RELOAD, ..PID_1 };
 
-/// The daemon.
+/// The daemon. It also serves users who send as much as they can, and PID 1 starts it again after as long a silence.
 pub const ZRAMD: Program = Program {
     name: NAME,
     title: "zramd.service",
     remedy: "see `journalctl -b -u zramd.service`, and run `systemctl restart zramd.service`",
-    limit: LIMIT,
+    limit: WATCHDOG,
 };
 
 impl Program {

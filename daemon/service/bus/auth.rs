@@ -4,8 +4,9 @@
 //! authorization.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use zbus::message::{Flags, Header};
 use zbus::{Connection, MatchRule, MessageStream, Variant};
@@ -22,6 +23,8 @@ const AUTHORITY: &str = "/org/freedesktop/PolicyKit1/Authority";
 const INTERFACE: &str = "org.freedesktop.PolicyKit1.Authority";
 /// The `AllowUserInteraction` flag of polkit.
 const INTERACTIVE: u32 = 1;
+/// Time after which an answer of polkit is one of a person.
+const SOON: Duration = Duration::from_secs(1);
 /// Number of the last question that can be cancelled.
 static QUESTIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -117,17 +120,24 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
     let check =
         connection.call_method(Some(POLKIT.name), AUTHORITY, Some(INTERFACE), "CheckAuthorization", &body);
     let answer = if is_interactive {
-        // A person answers, so this takes any time, but no longer than the caller waits.
-        let mut departure = departure(connection, &name).await?;
-        let answer = tokio::select! {
-            biased;
-            answer = POLKIT.while_alive(connection, check) => answer,
-            _ = stream::next(&mut departure) => Err(denied(action, "the caller has left the bus")),
-        };
-        if answer.is_err() {
-            dismiss(connection, &cancellation).await?;
+        let mut check = pin!(check);
+        match tokio::time::timeout(SOON, &mut check).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                // A person answers, so this takes any time, but no longer than the caller waits. Not asked for earlier: each
+                // such watch is a call of the bus, and any user can send many requests.
+                let mut departure = departure(connection, &name).await?;
+                let answer = tokio::select! {
+                    biased;
+                    answer = POLKIT.while_alive(connection, check) => answer,
+                    _ = stream::next(&mut departure) => Err(denied(action, "the caller has left the bus")),
+                };
+                if answer.is_err() {
+                    dismiss(connection, &cancellation).await?;
+                }
+                answer?
+            }
         }
-        answer?
     } else {
         POLKIT.within(check).await?
     };
