@@ -129,8 +129,7 @@ fn close_others(kept: i32) {
 
 /// What the child writes; `None` if it has not within this time.
 fn receive(mut reader: PipeReader, patience: Duration) -> Option<Vec<u8>> {
-    let limit =
-        Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+    let limit = Timespec::try_from(patience).ok()?;
     loop {
         let ready = poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&limit));
         match ready {
