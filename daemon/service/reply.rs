@@ -12,7 +12,7 @@ use super::bus::error::{Error, ErrorKind, Result};
 
 /// Time limit of sd-bus and libdbus for a reply.
 const LIMIT: Duration = Duration::from_secs(25);
-/// Time that PID 1 takes for a reload at most, in which it answers nothing.
+/// Time that PID 1 takes for a reload at most, in which it answers nothing. Any program may make it reload.
 const RELOAD: Duration = Duration::from_secs(180);
 /// `WatchdogSec=` of zramd.service.
 const WATCHDOG: Duration = Duration::from_secs(180);
@@ -53,11 +53,8 @@ pub const PID_1: Program = Program {
     name: "org.freedesktop.systemd1",
     title: "PID 1",
     remedy: "see `journalctl -b _PID=1`",
-    limit: LIMIT,
+    limit: RELOAD,
 };
-
-/// PID 1, which may be reloading.
-pub const PID_1_RELOADING: Program = Program { limit: RELOAD, ..PID_1 };
 
 /// The daemon. It also serves users who send as much as they can, and PID 1 starts it again after as long a silence.
 pub const ZRAMD: Program = Program {

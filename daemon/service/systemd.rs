@@ -8,7 +8,7 @@ use zbus::{Connection, OwnedVariant};
 use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::label;
 use super::handle::Handle;
-use super::reply::{PID_1, PID_1_RELOADING, Program};
+use super::reply::{PID_1, Program};
 use super::stream;
 use logic::record::Target;
 
@@ -92,7 +92,7 @@ impl Systemd {
 
     /// Reloads PID 1: runs the generators and reads all units again.
     pub async fn reload(&self) -> Result<()> {
-        self.within(PID_1_RELOADING, "Reload", &()).await??;
+        self.within(PID_1, "Reload", &()).await??;
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Systemd {
         };
         let asked = asked.body();
         let job: zbus::ObjectPath<'_> = asked.deserialize()?;
-        let mut silence = std::pin::pin!(PID_1_RELOADING.silence(&self.connection));
+        let mut silence = std::pin::pin!(PID_1.silence(&self.connection));
         loop {
             tokio::select! {
                 biased;
