@@ -126,11 +126,14 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
             Err(_) => {
                 // A person answers, so this takes any time, but no longer than the caller waits. Not asked for earlier: each
                 // such watch is a call of the bus, and any user can send many requests.
-                let mut departure = departure(connection, &name).await?;
-                let answer = tokio::select! {
-                    biased;
-                    answer = POLKIT.while_alive(connection, check) => answer,
-                    _ = stream::next(&mut departure) => Err(denied(action, "the caller has left the bus")),
+                let answer = match departure(connection, &name).await {
+                    Ok(mut departure) => tokio::select! {
+                        biased;
+                        answer = POLKIT.while_alive(connection, check) => answer,
+                        _ = stream::next(&mut departure) => Err(denied(action, "the caller has left the bus")),
+                    },
+                    // It has left already.
+                    Err(error) => Err(error),
                 };
                 if answer.is_err() {
                     dismiss(connection, &cancellation).await?;
