@@ -8,7 +8,7 @@ use zbus::{Connection, OwnedVariant};
 use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::label;
 use super::handle::Handle;
-use super::reply::{PID_1, Program};
+use super::reply::PID_1;
 use super::stream;
 use logic::record::Target;
 
@@ -66,18 +66,17 @@ impl Systemd {
         method: &str,
         body: &B,
     ) -> Result<zbus::Message> {
-        Ok(self.within(PID_1, method, body).await??)
+        Ok(self.ask(method, body).await??)
     }
 
-    /// A call with the time limit of `program`.
-    async fn within<B: serde::Serialize + zbus::DynamicType + Sync>(
+    /// As [`Self::call`]; an error that PID 1 replies with is told from its silence.
+    async fn ask<B: serde::Serialize + zbus::DynamicType + Sync>(
         &self,
-        program: Program,
         method: &str,
         body: &B,
     ) -> Result<zbus::Result<zbus::Message>> {
         let call = self.connection.call_method(Some(SERVICE), OBJECT, Some(MANAGER), method, body);
-        program.within(call).await
+        PID_1.within(call).await
     }
 
     /// Unsubscribes.
@@ -92,8 +91,7 @@ impl Systemd {
 
     /// Reloads PID 1: runs the generators and reads all units again.
     pub async fn reload(&self) -> Result<()> {
-        self.within(PID_1, "Reload", &()).await??;
-        Ok(())
+        self.call("Reload", &()).await.map(drop)
     }
 
     /// The active units that stop with this one, because of `Requires=` or `BindsTo=`.
@@ -174,7 +172,7 @@ impl Systemd {
             Verb::Stop => "StopUnit",
             Verb::Reload => "ReloadUnit",
         };
-        let asked = match self.within(PID_1, method, &(unit, "replace")).await? {
+        let asked = match self.ask(method, &(unit, "replace")).await? {
             Ok(asked) => asked,
             // A unit that does not exist is stopped.
             Err(error) if verb == Verb::Stop && is_no_such_unit(&error) => return Ok(DONE.to_owned()),
