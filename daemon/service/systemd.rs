@@ -69,7 +69,7 @@ impl Systemd {
         Ok(self.ask(method, body).await??)
     }
 
-    /// As [`Self::call`]; an error that PID 1 replies with is told from its silence.
+    /// As [`Self::call`]. The outer error is silence, the inner one a reply of PID 1.
     async fn ask<B: serde::Serialize + zbus::DynamicType + Sync>(
         &self,
         method: &str,
