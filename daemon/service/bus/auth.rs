@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use zbus::message::{Flags, Header};
@@ -25,8 +24,6 @@ const INTERFACE: &str = "org.freedesktop.PolicyKit1.Authority";
 const INTERACTIVE: u32 = 1;
 /// Time after which an answer of polkit is one of a person.
 const SOON: Duration = Duration::from_secs(1);
-/// Number of the last question that can be cancelled.
-static QUESTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// The polkit actions of methods; `units/org.zramd1.policy` has their descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +105,8 @@ async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> R
     let details: HashMap<&str, &str> = HashMap::new();
     let is_interactive = call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH);
     let (flags, cancellation) = if is_interactive {
-        (INTERACTIVE, format!("zramd-{}", QUESTIONS.fetch_add(1, Ordering::Relaxed)))
+        // Unique, unless a caller uses a number twice: polkit then refuses that caller.
+        (INTERACTIVE, format!("{name}-{}", call.primary().serial_num()))
     } else {
         (0, String::new())
     };
