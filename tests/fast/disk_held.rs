@@ -106,10 +106,7 @@ fn what_was_not_loaded_for_a_reason_of_the_machine_survives_three_saves() {
 #[test]
 fn what_was_held_is_loaded_once_its_reason_is_gone_and_then_held_no_more() {
     let trial = with_two();
-    let call = *calls_of_a_load("mkdirat").first().unwrap();
-    let calls = Calls::with_fault(Some((call, Fault::Fail(Errno::NOSPC))));
-    let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true).unwrap();
-    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(1)));
+    fall_back(&trial);
     let held = generation(&trial, 2).unwrap().held;
     assert!(matches!(held, Some(Hold::Size { .. })), "{held:?}");
     assert_eq!(ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap_err().kind, ErrorKind::Unsafe);
@@ -117,6 +114,67 @@ fn what_was_held_is_loaded_once_its_reason_is_gone_and_then_held_no_more() {
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.generation), (Outcome::Loaded, Some(2)));
     assert_eq!(generation(&trial, 2).unwrap().held, None);
+}
+
+/// Makes a file in the store unwritable, until the returned directory is removed.
+fn obstruct(trial: &Trial, name: &str) -> std::path::PathBuf {
+    let obstacle = trial.disk.store().join(format!("{name}.partial"));
+    fs::create_dir_all(obstacle.join("x")).unwrap();
+    obstacle
+}
+
+/// A load that falls back to snapshot 1, because the disk is too small for snapshot 2.
+fn fall_back(trial: &Trial) -> ramdisk::Loaded {
+    let call = *calls_of_a_load("mkdirat").first().unwrap();
+    let calls = Calls::with_fault(Some((call, Fault::Fail(Errno::NOSPC))));
+    let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true).unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::Fallback, Some(1)));
+    loaded
+}
+
+#[test]
+fn a_hold_that_cannot_be_written_counts_and_is_written_later() {
+    let trial = with_two();
+    let obstacle = obstruct(&trial, "gen-2.held");
+    assert!(fall_back(&trial).warnings.iter().any(|warning| warning.contains("gen-2.held")));
+    assert!(generation(&trial, 2).unwrap().held.is_some());
+    assert_eq!(ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap_err().kind, ErrorKind::Unsafe);
+    three_saves(&trial);
+    trial.verify(2).unwrap();
+    // Also in the next boot, which loads a newer one.
+    trial.reboot();
+    trial.load().unwrap();
+    three_saves(&trial);
+    trial.verify(2).unwrap();
+    fs::remove_dir_all(obstacle).unwrap();
+    three_saves(&trial);
+    assert!(trial.names().contains(&"gen-2.held".to_owned()), "{:?}", trial.names());
+    ramdisk::pin(&Calls::new(), &trial.disk, 2, None).unwrap();
+    three_saves(&trial);
+    assert_eq!(generation(&trial, 2), None);
+}
+
+#[test]
+fn a_hold_that_was_never_written_can_be_given_up() {
+    let trial = with_two();
+    obstruct(&trial, "gen-2.held");
+    fall_back(&trial);
+    ramdisk::pin(&Calls::new(), &trial.disk, 2, None).unwrap();
+    three_saves(&trial);
+    assert_eq!(generation(&trial, 2), None);
+}
+
+#[test]
+fn nothing_is_pruned_while_nothing_about_the_load_can_be_written() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("needs root, for attributes in the name space `trusted`");
+    }
+    let trial = with_two();
+    let obstacles = ["gen-2.held", "state.json"].map(|name| obstruct(&trial, name));
+    assert!(fall_back(&trial).store_problem.is_some());
+    three_saves(&trial);
+    trial.verify(2).unwrap();
+    obstacles.iter().for_each(|obstacle| fs::remove_dir_all(obstacle).unwrap());
 }
 
 /// Changes one bit of the newest manifest, loads, and returns how that ended.

@@ -119,7 +119,7 @@ pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
 }
 
 /// As [`adopt`], with a store that is claimed.
-pub fn adopt_in(calls: &Calls, disk: &Disk, store: &Store) -> Result<(), Error> {
+fn adopt_in(calls: &Calls, disk: &Disk, store: &Store) -> Result<(), Error> {
     let mut job = Job::new(calls, disk, store)?;
     if let Some(newest) = job.listing.generations.first() {
         job.store.pin(newest.number, "not loaded: the contents of the disk were kept instead")?;
@@ -128,6 +128,18 @@ pub fn adopt_in(calls: &Calls, disk: &Disk, store: &Store) -> Result<(), Error> 
     let is_marked = job.finish_mark();
     job.record(Outcome::FirstUse, None, None)
         .or_else(|error| if is_marked || job.is_noted() { Ok(()) } else { Err(error) })
+}
+
+/// As [`adopt_in`], after the RAM disk was filled from this generation.
+pub fn restored_in(
+    calls: &Calls,
+    disk: &Disk,
+    store: &Store,
+    generation: u64,
+    extracted: &Extracted,
+) -> Result<(), Error> {
+    adopt_in(calls, disk, store)?;
+    store.change_holds(|state| store.loaded(generation, extracted, state))
 }
 
 struct Job<'a> {
@@ -227,7 +239,7 @@ impl<'a> Job<'a> {
         self.record(loaded.outcome, loaded.generation, fingerprint)
     }
 
-    fn run(&self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+    fn run(&mut self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
         if self.listing.is_virgin() {
             return self.first_use(watcher);
         }
@@ -235,11 +247,11 @@ impl<'a> Job<'a> {
         let mut warnings = Vec::new();
         let mut reason: Option<Error> = None;
         let mut is_held = false;
-        for generation in &self.listing.generations {
+        for generation in &std::mem::take(&mut self.listing.generations) {
             let number = generation.number;
             match self.attempt(generation, watcher, &mut warnings) {
                 Attempt::Loaded(extracted) => {
-                    if let Err(error) = self.store.loaded(number, &extracted) {
+                    if let Err(error) = self.store.loaded(number, &extracted, &mut self.state) {
                         warnings.push(error.to_string());
                     }
                     if !extracted.omitted.is_empty() {
@@ -268,13 +280,13 @@ impl<'a> Job<'a> {
                 Attempt::Held(hold, error) => {
                     // The older ones follow `keep`.
                     if !std::mem::replace(&mut is_held, true) {
-                        self.hold(number, &hold, &mut warnings);
+                        self.hold(number, hold.clone(), &mut warnings);
                     }
                     refused.push((number, hold.text()));
                     reason = reason.or(error);
                 }
                 Attempt::Impossible(error) => {
-                    self.hold(number, &Hold::Other { why: error.message.clone() }, &mut warnings);
+                    self.hold(number, Hold::Other { why: error.message.clone() }, &mut warnings);
                     refused.push((number, error.message.clone()));
                     reason = Some(error);
                     break;
@@ -304,8 +316,8 @@ impl<'a> Job<'a> {
     }
 
     /// Keeps a generation that was not loaded, or not completely, from being pruned: later saves lack what is in it.
-    fn hold(&self, number: u64, hold: &Hold, warnings: &mut Vec<String>) {
-        if let Err(error) = self.store.hold(number, hold) {
+    fn hold(&mut self, number: u64, hold: Hold, warnings: &mut Vec<String>) {
+        if let Err(error) = self.store.hold(number, hold, &mut self.state) {
             warnings.push(error.to_string());
         }
     }

@@ -35,7 +35,7 @@ use logic::ramdisk::state::State;
 use super::{Error, ErrorKind};
 pub use archive::{ArchiveReader, Found, Refused};
 pub use export::{Checked, check_size, export, verify};
-pub use load::{Loaded, adopt, adopt_in, load, load_from};
+pub use load::{Loaded, adopt, load, load_from, restored_in};
 pub use save::{Request, Room, Saved, next_save, save, save_in};
 pub use store::{Generation, Store};
 pub use trouble::Trouble;
@@ -142,8 +142,9 @@ pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Re
 }
 
 /// Protects a generation from being pruned, because it cannot be loaded.
-pub fn hold(calls: &Calls, disk: &Disk, generation: u64, hold: &Hold) -> Result<(), Error> {
-    Store::lock_existing(calls, disk)?.hold(generation, hold)
+pub fn hold(calls: &Calls, disk: &Disk, generation: u64, hold: Hold) -> Result<(), Error> {
+    let store = Store::lock_existing(calls, disk)?;
+    store.change_holds(|state| store.hold(generation, hold, state))
 }
 
 /// As [`delete`], but refuses to delete a good generation unless another one passes verification.

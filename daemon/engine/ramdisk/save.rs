@@ -128,14 +128,17 @@ fn save_locked(
         opened => opened.map_err(at(disk.place.display(), "open"))?,
     };
     let (identity, is_marked) = root::identify(calls, disk, place.as_fd())?;
-    if let Some(why) = state.refuse_save(&boot_id, &identity) {
+    let refusal = state.refuse_save(&boot_id, &identity);
+    if let Some(why) = refusal {
         // The mark counts more than notes, which may be lost or out of date.
         if !is_marked {
             return Err(refused(ErrorKind::NotLoaded, disk, why));
         }
         state.fingerprint = None;
     }
-    let mut warnings: Vec<String> = store.clean().err().iter().map(ToString::to_string).collect();
+    let prepared = [store.clean(), store.write_hold(state)];
+    let mut warnings: Vec<String> =
+        prepared.iter().filter_map(|done| Some(done.as_ref().err()?.to_string())).collect();
     let listing = store.listing()?;
     let begun = Progress { doing: "saving", done_bytes: 0, total_bytes: 0 };
     let mut tree = walk_settled(calls, place.as_fd(), disk.keep.mode, &mut || watcher(begun))?;
@@ -156,7 +159,11 @@ fn save_locked(
     }
     let loaded = state.loaded_now(&boot_id);
     let room = calls.file_system(place.as_fd()).map_err(at(disk.place.display(), "look at"))?;
-    let kept = listing.kept_for(disk, &room);
+    let mut kept = listing.kept_for(disk, &room);
+    if refusal.is_some() {
+        // Without notes about the load, what it did not load cannot be told from the others.
+        kept.iter_mut().for_each(|kept| kept.pin = kept.pin.max(Pin::Held));
+    }
     let way = find_room(store, &listing, &kept, &tree, disk, request, loaded)?;
     let writer = Writer {
         calls,
@@ -205,9 +212,11 @@ fn save_locked(
     ) {
         warnings.push(error.full());
     }
-    match prune(store, disk, &room, loaded) {
-        Ok(gone) => pruned.extend(gone),
-        Err(error) => warnings.push(error.to_string()),
+    if refusal.is_none() {
+        match prune(store, disk, &room, loaded) {
+            Ok(gone) => pruned.extend(gone),
+            Err(error) => warnings.push(error.to_string()),
+        }
     }
     Ok(Saved::Written { generation: number, manifest: Box::new(manifest), pruned, warnings })
 }

@@ -335,6 +335,9 @@ impl Store {
         listing.leftovers.extend(
             holds.keys().filter(|number| !archives.contains(number)).map(|number| hold_name(*number)),
         );
+        if let Some((number, hold)) = self.state()?.hold {
+            holds.entry(number).or_insert(hold);
+        }
         for number in archives.iter().rev() {
             let manifest = match self.text(&manifest_name(*number))? {
                 Some(text) => Manifest::parse(&text),
@@ -463,27 +466,51 @@ impl Store {
         self.sync()
     }
 
-    /// Pins a generation that was not loaded, or not completely.
-    pub(super) fn hold(&self, number: u64, hold: &Hold) -> Result<(), Error> {
-        self.replace(&hold_name(number), &hold.file())?;
-        self.sync()
+    /// Pins a generation that was not loaded, or not completely. If its file cannot be written, for example because the store
+    /// is full, the hold is part of the state, which the caller writes, until [`Store::write_hold`] succeeds.
+    pub(super) fn hold(&self, number: u64, hold: Hold, state: &mut State) -> Result<(), Error> {
+        state.hold = Some((number, hold));
+        self.write_hold(state)
+    }
+
+    /// Writes the file of a hold that has none yet.
+    pub(super) fn write_hold(&self, state: &mut State) -> Result<(), Error> {
+        if let Some((number, hold)) = &state.hold {
+            self.replace(&hold_name(*number), &hold.file())?;
+            self.sync()?;
+        }
+        state.hold = None;
+        Ok(())
     }
 
     /// After a generation was loaded: what could not be loaded exists only in it, so it is held; else a hold ends.
-    pub fn loaded(&self, number: u64, extracted: &Extracted) -> Result<(), Error> {
+    pub(super) fn loaded(&self, number: u64, extracted: &Extracted, state: &mut State) -> Result<(), Error> {
         match extracted.lost() {
-            Some(why) => self.hold(number, &Hold::Other { why }),
-            None => self.release(number),
+            Some(why) => self.hold(number, Hold::Other { why }, state),
+            None => {
+                state.hold.take_if(|(held, _)| *held == number);
+                if self.remove_if_there(&hold_name(number))? { self.sync() } else { Ok(()) }
+            }
         }
     }
 
-    /// Removes the hold.
-    fn release(&self, number: u64) -> Result<(), Error> {
-        if self.remove_if_there(&hold_name(number))? { self.sync() } else { Ok(()) }
+    /// Changes holds together with the state. A hold in the state counts, so one that has no file is no error.
+    pub(super) fn change_holds(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut state = self.state()?;
+        let was = state.clone();
+        let changed = change(&mut state);
+        if state == was { changed } else { self.write_state(&state) }
     }
 
     /// Removes the pin and the hold.
     pub(super) fn unpin(&self, number: u64) -> Result<(), Error> {
+        self.change_holds(|state| {
+            state.hold.take_if(|(held, _)| *held == number);
+            Ok(())
+        })?;
         self.remove_if_there(&pin_name(number))?;
         self.remove_if_there(&hold_name(number))?;
         self.sync()

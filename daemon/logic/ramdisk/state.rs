@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SaveReason;
 use super::entry::Attribute;
+use super::hold::Hold;
 
 /// The version of the file.
 pub const SCHEMA: u32 = 1;
@@ -123,6 +124,8 @@ pub struct State {
     pub fingerprint: Option<String>,
     /// A generation.
     pub fingerprint_of: Option<u64>,
+    /// A generation and its hold, whose file could not be written yet.
+    pub hold: Option<(u64, Hold)>,
 }
 
 impl State {

@@ -162,10 +162,7 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let place = job.disk.place.clone();
     let extracted =
         job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, Some(generation), &place, watcher))?;
-    job.watched_in(|calls, disk, store, _| {
-        ramdisk::adopt_in(calls, disk, store)?;
-        store.loaded(generation, &extracted)
-    })?;
+    job.watched_in(|calls, disk, store, _| ramdisk::restored_in(calls, disk, store, generation, &extracted))?;
     let left_out = left_out(&name, &extracted.omitted);
     let (entries, size) = (entries(extracted.entries), human(extracted.bytes));
     let message = format!("snapshot {generation} restored: {entries}, {size}{left_out}");

@@ -76,7 +76,7 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
     let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
     if let Some(hold) = ramdisk::check_size(&job.calls, &job.disk, checked.generation)? {
         // Until the disk is larger, later saves must not replace it.
-        let held = ramdisk::hold(&job.calls, &job.disk, checked.generation, &hold);
+        let held = ramdisk::hold(&job.calls, &job.disk, checked.generation, hold.clone());
         if let Err(error) = held {
             warn(name, &error.to_string());
         }
