@@ -209,7 +209,7 @@ fn in_a_full_store() -> (Trial, Mounted, Mounted) {
             1 | 2 => ramdisk::pin(&Calls::new(), &trial.disk, number, Some("asked for")).unwrap(),
             3 => {
                 let hold = Hold::Size { needed: 2, size: 1 };
-                ramdisk::hold(&Calls::new(), &trial.disk, number, &hold).unwrap();
+                ramdisk::hold(&Calls::new(), &trial.disk, number, hold).unwrap();
             }
             _ => {}
         }
@@ -267,6 +267,24 @@ fn a_full_store_refuses_a_save_by_timer_and_gives_up_snapshots_in_order_for_the_
     let error = trial.save_as(LAST).unwrap_err();
     assert_eq!(error.kind, ErrorKind::StoreFull, "{error}");
     assert_eq!(trial.generations(), [8, 7, 2]);
+}
+
+#[test]
+fn a_save_cancelled_after_it_has_deleted_snapshots_names_them() {
+    if !may_mount() {
+        return;
+    }
+    let (trial, _store, _place) = in_a_full_store();
+    write(&trial, 5);
+    // The newest one is verified before others are deleted.
+    let mut is_verified = false;
+    let error = ramdisk::save(&Calls::new(), &trial.disk, LAST, &mut |progress| {
+        is_verified |= progress.doing == "verifying";
+        !is_verified || progress.doing == "verifying"
+    })
+    .unwrap_err();
+    assert_eq!(trial.generations(), [4, 2, 1]);
+    assert_eq!(error.message, "deleted for its space: snapshot 3; the others are unchanged");
 }
 
 #[test]

@@ -82,9 +82,6 @@ pub struct Progress {
 /// Receives the progress, and returns whether to continue. Called often, so it should be quick.
 pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
-/// The error of a job that its watcher ended.
-pub const ENDED: &str = "ended before it was complete; nothing was changed";
-
 /// State and generations of a RAM disk, read without changing anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {

@@ -383,7 +383,11 @@ fn after_deleting(error: Error, gone: &[u64]) -> Error {
         return error;
     }
     let numbers: Vec<String> = gone.iter().map(u64::to_string).collect();
-    let message = format!("{}; deleted for its space: snapshot {}", error.message, numbers.join(", "));
+    let deleted = format!("deleted for its space: snapshot {}", numbers.join(", "));
+    let message = match error.kind {
+        ErrorKind::Cancelled => format!("{deleted}; the others are unchanged"),
+        _ => format!("{}; {deleted}", error.message),
+    };
     Error { message, ..error }
 }
 

@@ -28,7 +28,7 @@ pub enum Trouble {
     #[error("{0}")]
     Tree(HostError),
     /// The watcher ended the job.
-    #[error("{}", super::ENDED)]
+    #[error("the snapshots are unchanged")]
     Ended,
 }
 

@@ -223,12 +223,12 @@ impl Job {
         extend(&mut self.extended);
         let name = &self.disk.name;
         if interrupt::is_asked() {
-            let message = format!("{name}: cancelled while {doing}; the snapshots are unchanged");
+            let message = format!("{name}: cancelled while {doing}");
             self.stopped = Some(Stopped::Cancelled(message));
         } else if Instant::now() >= self.deadline {
             let limit = self.disk.keep.time_limit;
             self.stopped = Some(Stopped::from(Error::failed(format!(
-                "{name}: aborted while {doing}, after {limit} s (time-limit); the snapshots are unchanged"
+                "{name}: aborted while {doing}, after {limit} s (time-limit)"
             ))));
         }
         self.stopped.is_none()
@@ -260,7 +260,12 @@ impl Job {
     fn ended<T>(&mut self, done: Result<T, Error>) -> Result<T, Stopped> {
         // Work that was complete when its watcher ended it has succeeded.
         let stopped = self.stopped.take();
-        done.map_err(|error| stopped.unwrap_or(Stopped::Failed(error)))
+        done.map_err(|error| match stopped {
+            // The error says what has become of the snapshots.
+            Some(Stopped::Cancelled(what)) => Stopped::Cancelled(format!("{what}; {error}")),
+            Some(Stopped::Failed(what)) => Error::failed(format!("{what}; {error}")).into(),
+            Some(Stopped::Postponed(_)) | None => Stopped::Failed(error),
+        })
     }
 
     /// Publishes the status. Without that, the work is the same.
