@@ -57,6 +57,46 @@ fn a_dead_file_system_of_another_program_delays_neither_set_up_nor_removal() {
     assert!(reverted.status.success(), "{reverted:?}");
 }
 
+/// Paths of the configuration below a dead file system: what is there fails and is named, everything else is set up.
+#[test]
+fn a_dead_file_system_fails_only_what_is_configured_there() {
+    let Some(_session) = session() else { return };
+    let Some(dead) = DeadFuse::mount() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("z.toml");
+    let there = dead.path().display();
+    let sections = [
+        format!("[zram6]\nzram-size = \"16MiB\"\nmount-point = \"{there}/parent/cache\"\n"),
+        format!(
+            "[zram7]\nzram-size = \"16MiB\"\nwriteback-file = \"{there}/file\"\nwriteback-size = \"16MiB\"\n"
+        ),
+        "[zram8]\nzram-size = \"16MiB\"\nmount-point = \"/mnt/zramd-waiting\"\n".to_owned(),
+        format!("[ramdisk.there]\nsize = \"4MiB\"\nmount-point = \"{there}/disk\"\n"),
+        format!(
+            "[ramdisk.kept]\nsize = \"4MiB\"\nmount-point = \"/mnt/zramd-waiting-disk\"\npersist = \"snapshot\"\nstore = \"{there}/store\"\n"
+        ),
+    ];
+    fs::write(&file, sections.concat()).unwrap();
+    let setup = |dead: &DeadFuse, words: &[&str]| {
+        let mut command = dead.inside(env!("CARGO_BIN_EXE_zramd-setup"));
+        command.arg("--config").arg(&file).args(words);
+        command
+    };
+    let command = setup(&dead, &["apply"]);
+    let (dead, applied) = dead.beside(command);
+    let messages = texts(&applied).1;
+    for name in ["zram6", "zram7", "ramdisk.there", "/store"] {
+        assert!(messages.contains(name), "{name}: {messages}");
+    }
+    let mut command = dead.inside("mountpoint");
+    command.args(["-q", "/mnt/zramd-waiting"]);
+    let (dead, mounted) = dead.beside(command);
+    let command = setup(&dead, &["revert"]);
+    let (_dead, reverted) = dead.beside(command);
+    assert!(reverted.status.success(), "{reverted:?}");
+    assert!(mounted.status.success() && applied.status.code() == Some(1), "{messages}");
+}
+
 /// Everything that prevents an unmount is found in the text of `/proc`, also in another mount namespace and in a chroot.
 #[test]
 fn the_users_of_a_mount_are_found_by_file_map_directory_root_and_program() {

@@ -1,6 +1,7 @@
 //! A FUSE file system that does not answer (`tests/lab/guest/dead-fuse`).
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::private_bus::{Guarded, PATIENCE, bound, ends_within};
@@ -11,7 +12,7 @@ use crate::support::{PYTHON, has_program, may_mount, repository, skip};
 pub struct DeadFuse {
     process: Guarded,
     // Removed after the mount.
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl DeadFuse {
@@ -33,12 +34,24 @@ impl DeadFuse {
         let mut said = String::new();
         BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
         assert_eq!(said, "dead\n");
-        Some(DeadFuse { process, _directory: directory })
+        Some(DeadFuse { process, directory })
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.0.id()
+    }
+
+    /// Its root directory, which only programs in its mount namespace see as such.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A program in its mount namespace.
+    pub fn inside(&self, program: &str) -> Command {
+        let mut command = bound("nsenter".as_ref());
+        command.args(["--mount", "--target", &self.pid().to_string(), program]);
+        command
     }
 
     /// The output of a program, which has to end although this file system does not answer.

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -84,6 +85,22 @@ pub fn ask<T: Serialize + DeserializeOwned>(
     wait(child);
     let answer: Result<T, i32> = serde_json::from_slice(&answer).map_err(|_| Errno::IO)?;
     answer.map_err(Errno::from_raw_os_error)
+}
+
+/// Waits until the file system of this directory answers, which it then probably does for later calls.
+///
+/// # Errors
+///
+/// `ETIMEDOUT` if it does not. Other errors are left to those calls.
+pub fn wait_for(directory: &Path) -> Result<(), crate::Errno> {
+    let open = || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(drop(rustix::fs::open(directory, flags, Mode::empty())))
+    };
+    match ask(Path::new("/"), directory, open) {
+        Err(Errno::TIMEDOUT) => Err(Errno::TIMEDOUT.into()),
+        _ => Ok(()),
+    }
 }
 
 fn silent() -> MutexGuard<'static, Vec<Silent>> {

@@ -19,6 +19,7 @@ use rustix::fs::{
 use rustix::io::retry_on_intr;
 
 use crate::linux::lock;
+use crate::linux::patience::wait_for;
 use crate::{Errno, HostError};
 pub use btrfs::SUBVOLUME_ROOT;
 pub use list::Name;
@@ -112,6 +113,7 @@ impl Calls {
     /// Opens a directory by its path.
     pub fn open_directory(&self, path: &Path) -> Result<OwnedFd> {
         self.enter("open", || path.display().to_string())?;
+        wait_for(path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::open(path, flags, Mode::empty())?)
     }

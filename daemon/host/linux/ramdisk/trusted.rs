@@ -9,6 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 
 use super::Calls;
 use crate::Errno;
+use crate::linux::patience::wait_for;
 use logic::ramdisk::paths::{Foreign, Part, foreign};
 
 /// Maximum number of links in a path, as in the kernel.
@@ -41,8 +42,9 @@ impl Calls {
             let shown = shown.to_owned();
             move |errno| Untrusted::Errno(shown, errno)
         };
-        let mut at = self.root().map_err(fail(&shown))?;
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        wait_for(&absolute).map_err(fail(&absolute))?;
+        let mut at = self.root().map_err(fail(&shown))?;
         let mut pending = parts(&absolute);
         let mut links = 0;
         while let Some(name) = pending.pop() {
