@@ -15,7 +15,7 @@ use logic::ramdisk::state::Root;
 use super::archive::{Found, check};
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::store::{Generation, Store};
-use super::trouble::{Trouble, at, below, check_fit};
+use super::trouble::{Trouble, at, below, check_fit, not_opened};
 use super::unpack::{unpack, unpack_any};
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
@@ -96,7 +96,7 @@ pub fn export(
 /// Why a destination was not opened: a link in its path that another user can change could lead anywhere.
 fn untrusted(to: &Path, error: Untrusted) -> Error {
     match error {
-        Untrusted::Errno(path, errno) => at(path.display(), "open")(errno),
+        Untrusted::Errno(path, errno) => not_opened(to, &path, errno),
         Untrusted::Foreign(link, _) => {
             let (to, link) = (to.display(), link.display());
             let message = format!(

@@ -18,7 +18,7 @@ use logic::ramdisk::{StoreFile, archive_name, classify, hold_name, manifest_name
 
 use super::Disk;
 use super::extract::Extracted;
-use super::trouble::{Trouble, at, in_store};
+use super::trouble::{Trouble, at, in_store, not_opened};
 
 const STATE: &str = "state.json";
 /// How long to wait for another save or load with the same store.
@@ -29,10 +29,7 @@ const POLL: Duration = Duration::from_millis(200);
 fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
     let (name, store) = (&disk.name, disk.store().display());
     let (path, why, remedy) = match untrusted {
-        Untrusted::Errno(path, errno) => {
-            let at = if path == disk.store() { String::new() } else { format!("{}: ", path.display()) };
-            return Error::from(HostError::new(store.to_string(), format!("{at}open"), errno));
-        }
+        Untrusted::Errno(path, errno) => return not_opened(disk.store(), &path, errno),
         Untrusted::Foreign(path, Foreign::Owner(uid)) => {
             (path, format!("belongs to user {uid}"), "chown -h root:root")
         }

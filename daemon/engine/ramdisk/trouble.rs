@@ -64,6 +64,12 @@ impl From<Trouble> for Error {
     }
 }
 
+/// The error for a directory that was not opened because of this part of its path.
+pub fn not_opened(directory: &Path, part: &Path, errno: Errno) -> Error {
+    let at = if part == directory { String::new() } else { format!("{}: ", part.display()) };
+    HostError::new(directory.display().to_string(), format!("{at}open"), errno).into()
+}
+
 /// Whether an error is of this program or the machine, so that other files would fail, too.
 pub fn is_general(errno: Errno) -> bool {
     // The last is the answer to every call of a process that a fault script has killed.
