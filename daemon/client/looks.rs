@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use logic::human::{human, signed};
-use logic::proc::Pressure;
+use logic::psi::Pressure;
 use logic::sample::{DeviceView, DiskView, Snapshot, StateView};
 use logic::table;
 
@@ -188,7 +188,7 @@ fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<Vec<String>> {
         first.push(format!("swap {} of {} used", human(used), human(memory.swap_total_bytes)));
     }
     if let Some(Pressure { some, full }) = pressure {
-        first.push(format!("pressure some {some:.2} % full {full:.2} %"));
+        first.push(format!("pressure some {:.2} % full {:.2} %", some.avg10, full.avg10));
     }
     let sum = |amount: fn(&DeviceView) -> u64| -> u64 { now.devices.iter().map(amount).sum() };
     let stored = sum(|device| device.stats.memory.orig_data_size);
@@ -258,9 +258,15 @@ mod tests {
     use super::*;
     use logic::device::derived::Derived;
     use logic::device::stat::{BlockStat, MmStat};
+    use logic::psi::Stall;
     use logic::sample::{MemoryView, Stats, SwapView};
 
     const MIB: u64 = 1 << 20;
+
+    fn waiting(some: f64, full: f64) -> Pressure {
+        let stall = |avg10| Stall { avg10, ..Stall::default() };
+        Pressure { some: stall(some), full: stall(full) }
+    }
 
     fn device(name: &str, micros: u64, read: u64, written: u64) -> DeviceView {
         DeviceView {
@@ -300,7 +306,7 @@ mod tests {
         let before = snapshot(vec![device("zram0", 1_000_000, 0, MIB)]);
         let unused = DeviceView { name: "zram1".into(), ..DeviceView::default() };
         let now = snapshot(vec![device("zram0", 3_000_000, 4096, 5 * MIB), unused]);
-        let look = Look::new(Some(&before), &now, Some(Pressure { some: 1.5, full: 0.25 }));
+        let look = Look::new(Some(&before), &now, Some(waiting(1.5, 0.25)));
         assert_eq!(
             look.text("12:00:00"),
             "12:00:00  memory 512.0 MiB of 1.0 GiB available, swap 10.0 MiB of 256.0 MiB used, pressure some 1.50 % full 0.25 %\n\
@@ -345,7 +351,7 @@ mod tests {
 
     #[test]
     fn phrases_about_the_machine_are_wrapped() {
-        let look = Look::new(None, &snapshot(Vec::new()), Some(Pressure { some: 1.5, full: 0.25 }));
+        let look = Look::new(None, &snapshot(Vec::new()), Some(waiting(1.5, 0.25)));
         let wrapped = look.head(40);
         assert_eq!(wrapped[0], "memory 512.0 MiB of 1.0 GiB available");
         assert_eq!(wrapped.len(), 3);

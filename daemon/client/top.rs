@@ -22,7 +22,7 @@ use engine::sample;
 use host::linux::{LinuxHost, files};
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
-use logic::proc::{Pressure, parse_pressure};
+use logic::psi::Pressure;
 use logic::sample::Snapshot;
 use logic::view::View;
 use service::stream;
@@ -338,7 +338,7 @@ fn help() -> Vec<String> {
 
 fn pressure() -> Option<Pressure> {
     // `None` on a kernel without pressure stall information.
-    parse_pressure(&files::read_optional(Path::new("/"), "/proc/pressure/memory").ok()?)
+    Pressure::parse(&files::read_optional(Path::new("/"), "/proc/pressure/memory").ok()?)
 }
 
 fn clock() -> String {

@@ -16,6 +16,7 @@ use logic::device::stat::MmStat;
 use logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Seen, Support};
 use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
+use logic::psi::Usage;
 use logic::ramdisk::place::passthrough;
 use logic::ramdisk::status::DiskStatus;
 use logic::record::{Damaged, Record, Target, Undo};
@@ -189,6 +190,14 @@ pub(super) fn memory<H: Host>(host: &H) -> Result<proc::Memory, HostError> {
 pub fn machine<H: Host>(host: &H) -> Facts {
     let memory = memory(host).unwrap_or_default();
     Facts { memory, cpus: host.cpus(), page_size: host.page_size(), ..Facts::default() }
+}
+
+/// How busy the machine is. Files that cannot be read count as those that the kernel lacks.
+pub(super) fn usage<H: Host>(host: &H) -> Usage {
+    let text = |file| host.text(file).ok();
+    let [memory, cpu, load] =
+        [MachineFile::MemoryPressure, MachineFile::CpuPressure, MachineFile::Loadavg].map(text);
+    Usage::parse(memory.as_deref(), cpu.as_deref(), load.as_deref(), host.cpus())
 }
 
 /// Active swap; empty on a kernel without swap.

@@ -25,6 +25,7 @@ pub mod outcome;
 pub mod overlay;
 pub mod plan;
 pub mod proc;
+pub mod psi;
 pub mod ramdisk;
 pub mod raw_path;
 pub mod record;

@@ -46,24 +46,6 @@ pub fn parse_meminfo(text: &str) -> Memory {
     memory
 }
 
-/// Percentages of the last ten seconds in which tasks waited for memory.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Pressure {
-    /// Some task.
-    pub some: f64,
-    /// All tasks.
-    pub full: f64,
-}
-
-/// Parses `/proc/pressure/memory` (Documentation/accounting/psi.rst); `None` on kernels without it.
-pub fn parse_pressure(text: &str) -> Option<Pressure> {
-    let share = |kind: &str| -> Option<f64> {
-        let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
-        line.split(' ').find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
-    };
-    Some(Pressure { some: share("some")?, full: share("full")? })
-}
-
 /// A line of `/proc/swaps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapLine {
@@ -317,15 +299,6 @@ pub(crate) fn unescape(bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pressure_is_that_of_the_last_ten_seconds() {
-        let text = "some avg10=1.25 avg60=0.50 avg300=0.00 total=42\nfull avg10=0.75 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(parse_pressure(text), Some(Pressure { some: 1.25, full: 0.75 }));
-        for nothing in ["", "some avg60=1", "some avg10=x\nfull avg10=1"] {
-            assert_eq!(parse_pressure(nothing), None, "{nothing}");
-        }
-    }
 
     #[test]
     fn meminfo_is_read_by_name_and_odd_lines_are_left_out() {
