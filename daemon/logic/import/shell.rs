@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use super::document::{self, Draft};
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
+use crate::overlay::list;
+use crate::text::nearest;
 
 /// An assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,13 +66,9 @@ pub fn read(program: &str, known: &[&str], files: &[(PathBuf, String)], draft: &
 }
 
 fn unknown(program: &str, name: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|other| (strsim::damerau_levenshtein(name, other), other)).min();
-    match near {
-        Some((distance, other)) if distance <= 3 => {
-            format!("{program} ignores `{name}`, and so it was left out; did you mean {other}?")
-        }
-        _ => format!("{program} ignores `{name}`, and so it was left out"),
-    }
+    let meant = nearest(name, known.iter().copied());
+    let meant = meant.map(|other| format!("; did you mean {other}?")).unwrap_or_default();
+    format!("{program} ignores `{name}`, and so it was left out{meant}")
 }
 
 /// The assignment in a line, if there is one; an error for any other text.
