@@ -201,14 +201,19 @@ pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {
         match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
+            '"' | '\\' => out.extend(['\\', letter]),
             letter if letter.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(letter))),
             letter => out.push(letter),
         }
     }
     out.push('"');
     out
+}
+
+/// A list of TOML strings.
+pub fn list(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
+    format!("[{}]", words.join(", "))
 }
 
 impl Overlay {
@@ -229,8 +234,7 @@ impl Overlay {
 
     /// Sets a list of strings.
     pub fn set_list(&mut self, key: &str, words: &[&str]) {
-        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        self.set(key, format!("[{}]", words.join(", ")));
+        self.set(key, list(words));
     }
 
     /// Sets a number.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::document::{self, Draft};
+use super::document::Draft;
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 use crate::overlay::list;
@@ -157,7 +157,7 @@ pub fn algorithm(variable: Option<&Variable>, default: &str, draft: &mut Draft) 
             }
         },
     };
-    document::list(&[name.to_owned(), "auto".to_owned()])
+    list(&[name, "auto"])
 }
 
 /// The priority of swap.
