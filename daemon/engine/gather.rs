@@ -84,7 +84,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
 pub(super) fn is_replaced<H: Host>(host: &H, record: &Record, mounts: &[MountLine]) -> bool {
     let Request::RamDisk(request) = &record.request else { return false };
     let path = &request.mount.mount_point;
-    let top = mounts.iter().rev().find(|mount| mount.mount_point == path.as_str());
+    let top = proc::top(mounts, path);
     let (Some(top), Some(ours)) = (top.filter(|_| !request.is_layered()), record.mounted(path)) else {
         return false;
     };
@@ -372,13 +372,7 @@ fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
     let directory = path
         .rsplit_once('/')
         .map_or("/", |(directory, _)| if directory.is_empty() { "/" } else { directory });
-    let holds = |mount: &&proc::MountLine| {
-        let point = mount.mount_point.as_bytes();
-        let point = point.strip_suffix(b"/").unwrap_or(point);
-        directory.as_bytes().strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    // Of two mounts on the same directory, the last one is visible.
-    let mount = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.as_bytes().len());
+    let mount = proc::mount_of_path(&facts.mounts, directory.as_bytes());
     let space = host.space(directory.as_bytes()).unwrap_or_default();
     FileFacts {
         directory: host.path_kind(directory),

@@ -36,7 +36,7 @@ pub fn hidden(survey: &Survey) -> Vec<Change> {
         let target = Target::RamDisk(disk.name.clone());
         let place = place(&disk.name);
         !survey.changes.iter().any(|change| change.target == target)
-            && survey.facts.mounts.iter().any(|mount| mount.mount_point == place)
+            && survey.facts.mount_at(&place).is_some()
     };
     let disks = survey.facts.unit_disks.iter().filter(is_hidden);
     disks.map(|disk| Change::removal(&Target::RamDisk(disk.name.clone()))).collect()

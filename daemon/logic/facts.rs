@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::benchmark::cache::Unusable;
 use super::device::algorithm::Algorithm;
 pub use super::device::state::{DeviceFacts, Seen};
-use super::proc::{Memory, MountLine, SwapLine, mount_of};
+use super::proc::{Memory, MountLine, SwapLine, mount_of, top};
 use super::ramdisk::UnitDisk;
 use super::ramdisk::status::SnapshotLine;
 use super::raw_path::RawPath;
@@ -399,7 +399,7 @@ impl Facts {
 
     /// The topmost mount on exactly this path.
     pub fn mount_at(&self, path: &str) -> Option<&MountLine> {
-        self.mounts.iter().rev().find(|mount| mount.mount_point == path)
+        top(&self.mounts, path)
     }
 
     /// Whether PID 1 has mounted a RAM disk of ours there.

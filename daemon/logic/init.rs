@@ -7,7 +7,7 @@ use super::facts::{Does, OtherManager};
 use super::human::human;
 use super::import::{Imported, Peer};
 use super::plan::{Decision, Item, Plan};
-use super::proc::{MountLine, SwapLine};
+use super::proc::{MountLine, SwapLine, top};
 use super::record::Target;
 use super::request::{Choice, Purpose, Request};
 
@@ -143,7 +143,7 @@ impl Machine {
 
     /// The root file system.
     pub fn root(&self) -> Option<&MountLine> {
-        self.mounts.iter().rfind(|mount| mount.mount_point == "/")
+        top(&self.mounts, "/")
     }
 
     fn is_on_card(&self) -> bool {

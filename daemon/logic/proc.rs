@@ -174,10 +174,23 @@ pub fn is_local(fs_type: &str) -> bool {
     LOCAL.contains(&fs_type)
 }
 
-/// Whether this mount is the topmost one at its mount point, which is the one that a path leads to.
+/// The topmost mount at exactly this path: the one that the path leads to.
+pub fn top<'a, P: ?Sized>(mounts: &'a [MountLine], path: &P) -> Option<&'a MountLine>
+where
+    RawPath: PartialEq<P>,
+{
+    mounts.iter().rfind(|mount| mount.mount_point == *path)
+}
+
+/// The mount that an absolute path without symbolic links is on.
+pub fn mount_of_path<'a>(mounts: &'a [MountLine], path: &[u8]) -> Option<&'a MountLine> {
+    // Of two mounts on the same directory, the last one is visible.
+    mounts.iter().filter(|mount| mount.covers(path)).max_by_key(|mount| mount.mount_point.as_bytes().len())
+}
+
+/// Whether this mount is the topmost one at its mount point.
 pub fn is_top(mounts: &[MountLine], mount: &MountLine) -> bool {
-    let top = mounts.iter().rev().find(|other| other.mount_point == mount.mount_point);
-    top.is_none_or(|top| top.device == mount.device)
+    top(mounts, &mount.mount_point).is_none_or(|top| top.device == mount.device)
 }
 
 /// The mount of zram device `number` with device number `device`.
@@ -189,9 +202,8 @@ pub fn mount_of(mounts: &[MountLine], number: u32, device: Option<(u32, u32)>) -
 /// The visible mount of RAM disk `name` at `path`: the topmost one there, if it is a tmpfs or that of the private
 /// place.
 pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
-    let top = |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path);
-    let place = top(&place(name)).map(|mount| mount.device);
-    top(path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
+    let place = top(mounts, &place(name)).map(|mount| mount.device);
+    top(mounts, path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
 }
 
 /// The mounts of a mount namespace with their ids.
@@ -216,9 +228,7 @@ impl Mounts {
 
     /// The mount that an absolute path without symbolic links is on.
     pub fn of_path(&self, path: &[u8]) -> Option<&MountLine> {
-        let mounts = self.0.iter().filter(|mount| mount.covers(path));
-        // Of two mounts on the same directory, the last one is visible.
-        mounts.max_by_key(|mount| mount.mount_point.as_bytes().len())
+        mount_of_path(&self.0, path)
     }
 }
 
