@@ -36,4 +36,5 @@ pub mod text;
 pub mod unit;
 pub mod view;
 pub mod vm;
+pub mod word;
 pub mod work;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::span;
 use crate::psi::{Pressure, Stall};
+use crate::word::{of_word, word};
 
 /// Level of memory pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -29,20 +30,13 @@ pub enum Level {
 
 impl Level {
     /// Its name on the bus and in files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Level::None => "none",
-            Level::Moderate => "moderate",
-            Level::Severe => "severe",
-            Level::Critical => "critical",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 
     /// Parses the name.
     pub fn of_word(word: &str) -> Option<Level> {
-        [Level::None, Level::Moderate, Level::Severe, Level::Critical]
-            .into_iter()
-            .find(|level| level.word() == word)
+        of_word(word)
     }
 }
 
