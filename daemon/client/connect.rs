@@ -50,7 +50,7 @@ pub fn of_call(error: zbus::Error) -> Error {
             Error::failed("the system bus is gone")
         }
         other => {
-            let error = service::bus::error::Error::from(other);
+            let error = service::error::Error::from(other);
             answered(error.kind, &error.message)
         }
     }

@@ -24,10 +24,10 @@ use logic::change::Action;
 use logic::config::fragment;
 use logic::config::lasting::{FILE, HEAD, NAME, Rewrite, check, keys, left};
 use logic::config::problem::Severity;
-use logic::config::render;
 use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
 use logic::record::Target;
+use logic::render;
 use logic::text::nearest;
 
 /// Number of mistakes that `edit` shows.

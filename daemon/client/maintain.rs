@@ -19,8 +19,8 @@ use logic::duration::micros;
 use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::maintain::Cause;
-use logic::maintain::report::{Action, Report};
 use logic::proc::device_number;
+use logic::upkeep::{Action, Report};
 use logic::work::Work;
 
 /// Name of the work.

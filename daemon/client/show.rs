@@ -9,12 +9,12 @@ use super::{connect, out, read, select};
 use engine::Error;
 use logic::exit::ExitStatus;
 use logic::figure::{FIGURES, Value};
-use logic::maintain::report::Action;
 use logic::overlay::{Command, Override};
 use logic::sample::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
 use logic::text::nearest;
+use logic::upkeep::Action;
 use logic::vm::VmView;
-use service::bus::device_path_or_none;
+use service::names::device_path_or_none;
 
 /// Properties in their order: name and value.
 pub type Properties = Vec<(&'static str, String)>;

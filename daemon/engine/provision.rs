@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::apply::{self, Outcome};
-use super::device::create::{note_mount, save};
+use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
     absent, accounts, all_records, gather, machine, offered, other_managers, places, programs, record_of,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::device::create;
+use super::create;
 use super::error::{Error, ErrorKind, held_open};
 use super::gather;
 use super::retry::{PATIENCE, until_released, while_busy};

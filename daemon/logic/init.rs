@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::config;
+use super::config::settings::MEASURED_SIZE;
 use super::facts::{Does, OtherManager};
 use super::human::human;
 use super::import::{Imported, Peer};
@@ -104,9 +105,6 @@ const LOGS: &str = "
 
 /// `MMC_BLOCK_MAJOR` of the kernel.
 const MMC_MAJOR: u32 = 179;
-
-/// The size in `config/defaults.toml`.
-pub const MEASURED_SIZE: &str = "min(3 * ram, 32GiB)";
 
 impl Profile {
     /// As in a sentence.

@@ -5,7 +5,6 @@
 
 use std::str::FromStr;
 
-use super::ramdisk::place::place;
 use super::raw_path::RawPath;
 
 /// Contents of `/proc/meminfo`, in KiB.
@@ -197,13 +196,6 @@ pub fn is_top(mounts: &[MountLine], mount: &MountLine) -> bool {
 pub fn mount_of(mounts: &[MountLine], number: u32, device: Option<(u32, u32)>) -> Option<&MountLine> {
     let device = device?;
     mounts.iter().find(|mount| mount.is_on(number, device))
-}
-
-/// The visible mount of RAM disk `name` at `path`: the topmost one there, if it is a tmpfs or that of the private
-/// place.
-pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
-    let place = top(mounts, &place(name)).map(|mount| mount.device);
-    top(mounts, path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
 }
 
 /// The mounts of a mount namespace with their ids.

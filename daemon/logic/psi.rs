@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use crate::word::{of_word, word};
+
 /// A line of a file in `/proc/pressure`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Stall {
@@ -33,6 +37,34 @@ impl Pressure {
             })
         };
         Some(Pressure { some: stall("some")?, full: stall("full").unwrap_or_default() })
+    }
+}
+
+/// Level of memory pressure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PressureLevel"))]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// No pressure.
+    #[default]
+    None,
+    /// Some tasks wait noticeably often.
+    Moderate,
+    /// At times all tasks wait.
+    Severe,
+    /// All tasks wait most of the time.
+    Critical,
+}
+
+impl Level {
+    /// Its name on the bus and in files.
+    pub fn word(self) -> &'static str {
+        word(self)
+    }
+
+    /// Parses the name.
+    pub fn of_word(word: &str) -> Option<Level> {
+        of_word(word)
     }
 }
 

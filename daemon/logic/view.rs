@@ -12,7 +12,7 @@ use super::change::{Action, Change};
 use super::config::Loaded;
 use super::config::lasting::Rewrite;
 use super::config::problem::{Problem, Severity};
-use super::config::render::one_line;
+use super::config::schema::section_of;
 use super::error::{Error, ErrorKind};
 use super::finding::Finding;
 use super::health::config_finding;
@@ -20,6 +20,7 @@ use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
 use super::ramdisk::UnitDisk;
 use super::record::Target;
+use super::render::one_line;
 use super::text::worded;
 use super::unit::ramdisk::place_unit;
 use super::unit::{
@@ -128,16 +129,6 @@ impl View {
             stops_swapping: loaded.settings.vm.as_ref().is_some_and(|vm| vm.stops_incompressible),
             profile: loaded.settings.benchmark.profile,
         }
-    }
-}
-
-/// The section of a key: `zram0` for `zram0.zram-size`, `ramdisk.logs` for `ramdisk.logs.size`.
-pub fn section_of(key: &str) -> Option<String> {
-    let mut parts = key.split('.');
-    let first = parts.next().filter(|first| !first.is_empty())?;
-    match (first, parts.next()) {
-        ("ramdisk", Some(name)) => Some(format!("ramdisk.{name}")),
-        _ => Some(first.to_owned()),
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use zbus::object_server::InterfaceRef;
 
-use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::job::{Job, State};
 use super::claims::{Claim, Claims};
+use super::error::{Error, ErrorKind, Result};
+use super::job::{Job, State};
 use super::lock::lock;
 use super::setup::Cancel;
 use logic::outcome::Outcome;

@@ -8,8 +8,8 @@ use logic::finding::{Finding, Level};
 use logic::human::human;
 use logic::maintain::arrivals::Totals;
 use logic::maintain::incompressible::LONGEST;
-use logic::maintain::report::Action;
 use logic::maintain::span;
+use logic::upkeep::Action;
 use logic::work::Outcome;
 
 /// The daemon serves.

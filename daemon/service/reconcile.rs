@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::bus::error::{Error, ErrorKind, Result};
 use super::claims::{self, Claim};
 use super::core::{Core, Mode, Phase};
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::lane;
 use super::setup::Cancel;

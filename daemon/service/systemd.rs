@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use tokio::sync::Mutex;
 use zbus::{Connection, OwnedVariant};
 
-use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::label;
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
+use super::names::label;
 use super::reply::PID_1;
 use super::stream;
 use logic::record::Target;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use host::HostError;
 use host::upkeep::{StateFile, Upkeep};
 use logic::maintain::marks::{Marking, Marks};
-use logic::maintain::report::Total;
 use logic::maintain::suspend::History;
+use logic::upkeep::Total;
 
 /// Contents of the state file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -130,3 +130,13 @@ pub fn example_file() -> String {
     }
     out
 }
+
+/// The section of a key: `zram0` for `zram0.zram-size`, `ramdisk.logs` for `ramdisk.logs.size`.
+pub fn section_of(key: &str) -> Option<String> {
+    let mut parts = key.split('.');
+    let first = parts.next().filter(|first| !first.is_empty())?;
+    match (first, parts.next()) {
+        ("ramdisk", Some(name)) => Some(format!("ramdisk.{name}")),
+        _ => Some(first.to_owned()),
+    }
+}

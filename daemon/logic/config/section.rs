@@ -286,8 +286,8 @@ mod tests {
     use crate::benchmark::score::Profile;
     use crate::config::keys;
     use crate::config::settings::{PageSource, When};
-    use crate::maintain::resize::OnChange;
     use crate::ramdisk::{OnFailure, Persist};
+    use crate::resize::OnChange;
 
     #[test]
     fn every_word_of_a_key_stands_for_something() {

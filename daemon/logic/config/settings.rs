@@ -14,10 +14,13 @@ use crate::expr::Expr;
 use crate::maintain::age::Range;
 use crate::maintain::pressure::Thresholds;
 use crate::maintain::recompress;
-use crate::maintain::resize::OnChange;
 use crate::ramdisk::KeepSettings;
 use crate::request::{Choice, Purpose, Store};
+use crate::resize::OnChange;
 use crate::vm::Tunable;
+
+/// The size in `config/defaults.toml`.
+pub const MEASURED_SIZE: &str = "min(3 * ram, 32GiB)";
 
 /// All settings, devices sorted by number and RAM disks by name.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Draft, Section, path};
 use super::refused::refused;
-use super::tmpfs::{self, Meaning};
+use crate::config::tmpfs::{self, Meaning};
 use crate::overlay::quoted;
 use crate::proc::{device_number, unescape};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::document::{self, Draft, Section};
 use super::shell::{self, Variable, Variables};
-use super::tmpfs;
+use crate::config::tmpfs;
 use crate::overlay::quoted;
 
 const KNOWN: [&str; 12] = [

@@ -15,8 +15,6 @@ pub mod marks;
 pub mod pass;
 pub mod pressure;
 pub mod recompress;
-pub mod report;
-pub mod resize;
 pub mod strength;
 pub mod suspend;
 pub mod writeback;

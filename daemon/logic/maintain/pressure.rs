@@ -9,36 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::span;
+pub use crate::psi::Level;
 use crate::psi::{Pressure, Stall};
-use crate::word::{of_word, word};
-
-/// Level of memory pressure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PressureLevel"))]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// No pressure.
-    #[default]
-    None,
-    /// Some tasks wait noticeably often.
-    Moderate,
-    /// At times all tasks wait.
-    Severe,
-    /// All tasks wait most of the time.
-    Critical,
-}
-
-impl Level {
-    /// Its name on the bus and in files.
-    pub fn word(self) -> &'static str {
-        word(self)
-    }
-
-    /// Parses the name.
-    pub fn of_word(word: &str) -> Option<Level> {
-        of_word(word)
-    }
-}
 
 /// The level and its reason, as the daemon writes them to a file. Without the file, there is no pressure.
 pub fn noted(text: &str) -> (Level, &str) {

@@ -8,7 +8,6 @@ pub mod directories;
 pub mod entry;
 pub mod fingerprint;
 pub mod header;
-pub mod health;
 pub mod hold;
 mod keep;
 pub mod limits;

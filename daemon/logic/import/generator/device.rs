@@ -2,12 +2,12 @@
 
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
+use crate::config::pasted;
 use crate::config::section::{DISCARDS, with_commas};
+use crate::config::tmpfs::{self, Meaning};
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
-use crate::import::algorithms;
 use crate::import::document::{self, Section, path};
-use crate::import::tmpfs::{self, Meaning};
 use crate::maintain::strength;
 use crate::overlay::{list, quoted};
 
@@ -285,7 +285,7 @@ impl<'a> Translator<'a> {
 
     fn algorithms(&mut self) {
         let Some(setting) = self.get("compression-algorithm") else { return };
-        let found = algorithms::parse(&setting.value);
+        let found = pasted::parse(&setting.value);
         for text in found.warnings {
             self.warn(setting, text);
         }
