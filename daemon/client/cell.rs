@@ -15,7 +15,6 @@ pub enum Cell {
     Bytes(u64),
     /// A difference of amounts.
     Difference(i64),
-    /// A number.
     Number(i64),
     /// A quotient.
     Ratio(f64),

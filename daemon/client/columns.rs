@@ -49,7 +49,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// One column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// Its heading.
@@ -236,9 +235,7 @@ pub const COLUMNS: &[Column] = &[
 /// A column, with the name by which it was selected.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen {
-    /// The column.
     pub column: &'static Column,
-    /// Its heading.
     pub heading: &'static str,
 }
 

@@ -104,7 +104,6 @@ impl Bus {
         Ok(Bus { connection, flags })
     }
 
-    /// The connection.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -118,7 +117,6 @@ impl Bus {
         self.call(ROOT, "org.zramd1.Manager", method, body).await
     }
 
-    /// Calls a method.
     pub async fn call<B, R>(&self, path: &str, interface: &str, method: &str, body: &B) -> Result<R, Error>
     where
         B: Serialize + DynamicType,

@@ -178,7 +178,6 @@ pub fn written_back() -> DeviceView {
     }
 }
 
-/// The machine.
 pub fn machine() -> Snapshot {
     let action = Action {
         device: "zram0".to_owned(),

@@ -82,7 +82,6 @@ pub async fn set(ask: bool, words: &Set) -> Result<ExitStatus, Error> {
     configure(ask, &section, keys, words.change, words.runtime).await
 }
 
-/// `unset` with keys.
 pub async fn unset(ask: bool, name: &str, keys: &[String], change: Change) -> Result<ExitStatus, Error> {
     let section = section(name);
     let mut removed = Options::new();

@@ -36,7 +36,6 @@ struct Document<'a> {
     problems: &'a [Finding],
 }
 
-/// Runs `list`.
 pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
     let chosen = match columns::choose(list.output.as_deref(), list.output_all) {
         Ok(chosen) => chosen,

@@ -6,7 +6,6 @@ use logic::psi::Pressure;
 use logic::sample::{DeviceView, DiskView, Snapshot, StateView};
 use logic::table::{self, width};
 
-/// A column.
 #[derive(Debug)]
 pub struct Column {
     /// Its heading.

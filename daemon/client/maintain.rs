@@ -28,7 +28,6 @@ const WORK: &str = "maintenance";
 /// Label of the progress bar.
 const DOING: &str = "maintaining";
 
-/// Runs `maintain`.
 pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
     let mut numbers = Vec::new();
     for name in &words.names {

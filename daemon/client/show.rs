@@ -19,7 +19,6 @@ use service::names::device_path_or_none;
 /// Properties in their order: name and value.
 pub type Properties = Vec<(&'static str, String)>;
 
-/// Runs `show`.
 pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Result<ExitStatus, Error> {
     if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
         out::error(&format!("there is no property {unknown:?}{}", meant(unknown)));

@@ -20,7 +20,6 @@ use logic::upkeep::Total;
 /// Prefix of all names.
 const PREFIX: &str = "zramd";
 
-/// Runs `stats`.
 pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatus, Error> {
     let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
     let policies = read::policies();

@@ -11,7 +11,6 @@ use logic::record::{Progress, Record, Target, Undo};
 /// Result for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The target.
     pub target: Target,
     /// Steps that succeeded.
     pub done: Vec<Step>,

@@ -21,7 +21,6 @@ pub trait Units<H> {
     fn resume(&mut self, host: &mut H) -> Result<(), Error>;
     /// Saves a RAM disk.
     fn save(&mut self, host: &mut H, name: &str) -> Result<(), Error>;
-    /// Starts a unit.
     fn start(&mut self, host: &mut H, unit: &str) -> Result<(), Error>;
     /// Stops a unit. One that does not exist is stopped.
     fn stop(&mut self, host: &mut H, unit: &str) -> Result<(), Error>;

@@ -27,7 +27,6 @@ use logic::record::{Progress, Record, Target, Undo};
 /// A plan and its results.
 #[derive(Debug)]
 pub struct Applied {
-    /// The plan.
     pub plan: Plan,
     /// One per target that had steps.
     pub outcomes: Vec<Outcome>,

@@ -14,7 +14,6 @@ use logic::vm::{VmRequest, VmView};
 /// One target that zramd set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The target.
     pub target: Target,
     /// The algorithm in use, where there is one.
     pub algorithm: Option<String>,

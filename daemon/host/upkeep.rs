@@ -25,7 +25,6 @@ pub enum StateFile {
 }
 
 impl StateFile {
-    /// Its path.
     pub const fn path(self) -> &'static str {
         match self {
             StateFile::Boot => "/run/zramd/work/maintenance.state",

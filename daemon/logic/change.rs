@@ -23,13 +23,11 @@ use crate::word::word;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Remove it.
     Remove,
     /// Remove and create it again; the contents of swap move through memory.
     Recreate,
     /// Deactivate it, and activate it with other options.
     Reactivate,
-    /// Create it.
     Create,
     /// Activate it: it is set up already.
     Activate,
@@ -67,9 +65,7 @@ impl fmt::Display for Action {
 /// A target and its change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The target.
     pub target: Target,
-    /// The change.
     pub action: Action,
     /// The differences, or the reason.
     pub detail: String,

@@ -74,7 +74,6 @@ pub struct Facts {
 /// Another program that sets up zram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherManager {
-    /// Its name.
     pub name: &'static str,
     /// What it sets up, which may conflict with zramd.
     pub does: Does,
@@ -311,7 +310,6 @@ pub enum Support {
 pub enum PathKind {
     /// There is none.
     Missing,
-    /// A directory.
     Directory,
     /// An empty file, or `/dev/null`.
     Empty,
@@ -367,12 +365,9 @@ pub enum Use {
     Swap {
         /// In use, in KiB.
         used_kib: u64,
-        /// Priority.
         priority: i32,
     },
-    /// Mounted.
     Mounted {
-        /// Mount point.
         mount_point: String,
     },
 }

@@ -5,11 +5,8 @@ use super::sample::DeviceView;
 /// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes.
     Bytes,
-    /// Pages.
     Pages,
-    /// Seconds.
     Seconds,
     /// Another unit, according to the name.
     None,
@@ -27,7 +24,6 @@ impl Unit {
     }
 }
 
-/// A value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// An integer.
@@ -59,7 +55,6 @@ impl From<f64> for Value {
 pub struct Metric<T> {
     /// Its name, without the unit and `_total`.
     pub name: &'static str,
-    /// Its unit.
     pub unit: Unit,
     /// Whether it is a counter, which never decreases.
     pub counter: bool,

@@ -104,7 +104,6 @@ pub enum Standing {
 pub struct Override {
     /// The section: `zram0`, `ramdisk.logs`.
     pub object: String,
-    /// The key.
     pub key: String,
     /// Its value until the next boot, as TOML.
     pub value: String,
@@ -227,7 +226,6 @@ impl Overlay {
         self.set(key, quoted(&exactly(bytes)));
     }
 
-    /// Sets a string.
     pub fn set_text(&mut self, key: &str, text: &str) {
         self.set(key, quoted(text));
     }
@@ -237,7 +235,6 @@ impl Overlay {
         self.set(key, list(words));
     }
 
-    /// Sets a number.
     pub fn set_number(&mut self, key: &str, number: i64) {
         self.set(key, number.to_string());
     }

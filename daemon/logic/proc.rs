@@ -51,11 +51,9 @@ pub struct SwapLine {
     /// The path as shown by the kernel. It may be wrong for swap activated in another mount namespace; compare device
     /// numbers instead.
     pub path: RawPath,
-    /// Size in KiB.
     pub size_kib: u64,
     /// In use, in KiB.
     pub used_kib: u64,
-    /// Priority.
     pub priority: i32,
 }
 
@@ -142,7 +140,6 @@ pub struct MountLine {
     pub device: (u32, u32),
     /// Path within the mounted file system; `/` unless it is a bind mount.
     pub root: RawPath,
-    /// Mount point.
     pub mount_point: RawPath,
     /// File system type. In this and the following fields, invalid UTF-8 is replaced.
     pub fs_type: String,

@@ -72,7 +72,6 @@ pub struct MaintenanceView {
     pub recompress: bool,
 }
 
-/// A section.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SectionView {
     /// The file in which it begins.
@@ -135,7 +134,6 @@ impl View {
 /// A change to one target, with the units involved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The target.
     pub target: Target,
     /// The change.
     pub action: Action,
@@ -237,7 +235,6 @@ impl Proposal {
 /// Result for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// The target.
     pub target: Target,
     /// Errors; empty on success.
     pub errors: Vec<Error>,

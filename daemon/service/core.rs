@@ -132,7 +132,6 @@ pub struct Core {
     pub turns: Turns,
     /// Work in progress.
     pub claims: Claims,
-    /// Jobs.
     pub jobs: Mutex<Jobs>,
     /// Subscribers to statistics.
     pub subscribers: Mutex<Subscribers>,

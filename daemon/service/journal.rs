@@ -105,7 +105,6 @@ pub fn swapping_stopped(arrived: Totals) {
     );
 }
 
-/// Swapping is resumed.
 pub fn swapping_resumed() {
     log::info!(MESSAGE_ID = SWAPPING, ZRAMD_SWAPPING = "resumed"; "swapping is resumed");
 }

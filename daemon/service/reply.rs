@@ -40,7 +40,6 @@ pub const THE_BUS: Program = Program {
     limit: LIMIT,
 };
 
-/// polkit.
 pub const POLKIT: Program = Program {
     name: "org.freedesktop.PolicyKit1",
     title: "polkit",

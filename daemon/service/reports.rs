@@ -20,7 +20,6 @@ use logic::resize::{Resize, Step};
 use logic::upkeep::Report;
 use logic::work::{Outcome, Work};
 
-/// Follows the reports.
 pub async fn follow_reports(core: Arc<Core>) {
     let mut last = u64::MAX;
     // The last work to end removes the directory, and with it the watch.

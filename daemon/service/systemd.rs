@@ -21,9 +21,7 @@ const UNIT: &str = "org.freedesktop.systemd1.Unit";
 /// A verb for a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Start it.
     Start,
-    /// Stop it.
     Stop,
     /// Apply changed options to it.
     Reload,

@@ -58,7 +58,6 @@ const ROUNDS_FOR_P99: u32 = 3;
 pub struct Measured {
     /// All figures.
     pub report: Report,
-    /// The chosen algorithm.
     pub chosen: Algorithm,
     /// The algorithms that this kernel offers.
     pub offered: Vec<String>,

@@ -77,7 +77,6 @@ impl State {
         read.filter(|state| state.boot_id == boot_id).unwrap_or(State { boot_id, ..State::default() })
     }
 
-    /// Writes the state.
     pub fn write<H: Upkeep>(&self, host: &mut H) -> Result<(), HostError> {
         let text = serde_json::to_string(self)
             .map_err(|error| HostError::text(StateFile::Boot.path(), "write JSON", error.to_string()))?;

@@ -40,7 +40,6 @@ use settings::Settings;
 pub struct Loaded {
     /// The files, lowest precedence first.
     pub files: Vec<PathBuf>,
-    /// The settings.
     pub settings: Settings,
     /// All problems, in the order of files and sections.
     pub problems: Vec<Problem>,

@@ -27,7 +27,6 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    /// All kinds.
     pub const ALL: [SectionKind; 6] = [
         SectionKind::Defaults,
         SectionKind::Device,
@@ -66,7 +65,6 @@ impl SectionKind {
         }
     }
 
-    /// Its header.
     pub const fn header(self) -> &'static str {
         match self {
             SectionKind::Device => "[zramN]",

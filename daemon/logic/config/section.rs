@@ -91,7 +91,6 @@ impl<'a> SectionReader<'a> {
         matches!(self.value(key), Some((Value::Boolean(true), _)))
     }
 
-    /// Text.
     pub fn text(&mut self, key: &Key) -> Option<(String, Origin)> {
         match self.value(key)? {
             (Value::String(text), origin) => Some((text, origin)),

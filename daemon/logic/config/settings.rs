@@ -103,7 +103,6 @@ pub enum Level {
     Auto,
     /// Unchanged.
     Keep,
-    /// This value.
     Value(u64),
 }
 
@@ -160,7 +159,6 @@ pub struct SizeExpr {
 pub enum SizeRule {
     /// `zram-size`, limited by `max-zram-size` if set.
     Expression {
-        /// The size.
         size: SizeExpr,
         /// Maximum in MiB.
         max: Option<SizeExpr>,
@@ -171,7 +169,6 @@ pub enum SizeRule {
         fraction: f64,
         /// Position of the value, or of the maximum.
         origin: Origin,
-        /// Maximum.
         max: Option<SizeExpr>,
     },
 }
@@ -256,7 +253,6 @@ pub enum Principal {
 /// One section `[ramdisk.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RamDiskSettings {
-    /// NAME.
     pub name: String,
     /// Position of the section.
     pub origin: Origin,
@@ -281,7 +277,6 @@ pub struct RamDiskSettings {
 /// Type of a RAM disk's backing memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
-    /// A tmpfs.
     Tmpfs {
         /// `huge=` of tmpfs(5).
         huge: Option<String>,

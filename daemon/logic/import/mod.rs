@@ -24,7 +24,6 @@ pub enum Peer {
     ZramGenerator,
     /// Debian's zram-tools.
     ZramTools,
-    /// log2ram.
     Log2ram,
     /// The zram script of Pop!_OS.
     PopZram,
@@ -51,7 +50,6 @@ impl Peer {
         }
     }
 
-    /// Parses the name.
     pub fn parse(name: &str) -> Option<Peer> {
         Peer::ALL.into_iter().find(|peer| peer.name() == name)
     }

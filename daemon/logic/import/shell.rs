@@ -12,11 +12,9 @@ use crate::text::nearest;
 /// An assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its file.
     pub file: PathBuf,
     /// Its line, counted from 1.
     pub line: usize,
-    /// Its name.
     pub name: String,
     /// Its value, without quotes.
     pub value: String,

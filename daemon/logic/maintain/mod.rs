@@ -45,13 +45,11 @@ impl Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The timer.
     Timer,
     /// Memory pressure.
     Pressure(pressure::Level),
     /// Compressed swap takes much memory, and more arrives.
     Filling,
-    /// A request.
     Request,
 }
 

@@ -68,7 +68,6 @@ pub struct Change {
     pub from: Level,
     /// The new level.
     pub to: Level,
-    /// Why.
     pub reason: String,
 }
 

@@ -95,7 +95,6 @@ pub fn is_disk_name(name: &str) -> bool {
 pub struct UnitDisk {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
-    /// Mount point.
     pub mount_point: String,
     /// Which contents are kept.
     #[serde(default)]

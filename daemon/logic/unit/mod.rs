@@ -19,7 +19,6 @@ use super::vm::Tunable;
 pub struct UnitFile {
     /// Path relative to that directory.
     pub path: String,
-    /// Contents.
     pub contents: Contents,
 }
 

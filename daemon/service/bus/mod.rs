@@ -1,6 +1,9 @@
 //! The objects on the bus. `#[interface]` is the only definition of each interface: server, introspection and documentation
 //! are generated from it. The descriptions of counters are in [`logic::figure`].
 
+// Introspection and org.zramd1(5) are generated from their comments.
+#![warn(missing_docs)]
+
 pub mod benchmark;
 pub mod device;
 pub mod filesystem;
