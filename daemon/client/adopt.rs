@@ -10,7 +10,6 @@ use logic::exit::ExitStatus;
 use logic::plan::Activation;
 use logic::proc::device_number;
 
-/// Runs `adopt`.
 pub fn run(cli: &Cli, name: &str) -> Result<ExitStatus, Error> {
     let number = device_number(name)
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{name} is no zram device")))?;

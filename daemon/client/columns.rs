@@ -1,7 +1,7 @@
 //! The columns of `list`. Names are those of zramctl(8) where the meaning is the same.
 
+use super::cell::Cell;
 use logic::figure::{Figure, Unit, Value, named};
-use logic::human::{short, signed};
 use logic::sample::{DeviceView, DiskView, Snapshot};
 
 /// One line of the list.
@@ -49,57 +49,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Content of a cell.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
-    /// Nothing to say.
-    Empty,
-    /// A word.
-    Text(String),
-    /// An amount.
-    Bytes(u64),
-    /// A difference of amounts.
-    Difference(i64),
-    /// A number.
-    Number(i64),
-    /// A quotient.
-    Ratio(f64),
-}
-
-impl Cell {
-    /// A figure of a device; a ratio of nothing is not shown.
-    fn figure(figure: &Figure, device: &DeviceView) -> Cell {
-        match (figure.metric.value)(device) {
-            None | Some(Value::Real(0.0)) => Cell::Empty,
-            Some(Value::Real(ratio)) => Cell::Ratio(ratio),
-            Some(Value::Count(bytes)) if figure.metric.unit == Unit::Bytes => Cell::Bytes(bytes),
-            Some(Value::Count(count)) => Cell::count(count),
-        }
-    }
-
-    fn count(count: u64) -> Cell {
-        Cell::Number(i64::try_from(count).unwrap_or(i64::MAX))
-    }
-
-    fn word(text: &str) -> Cell {
-        if text.is_empty() { Cell::Empty } else { Cell::Text(text.to_owned()) }
-    }
-
-    /// The printed form; with `exact`, amounts are plain numbers of bytes.
-    pub fn text(&self, exact: bool) -> String {
-        match self {
-            Cell::Empty => "-".to_owned(),
-            Cell::Text(text) => text.clone(),
-            Cell::Bytes(bytes) if exact => bytes.to_string(),
-            Cell::Bytes(bytes) => short(*bytes),
-            Cell::Difference(bytes) if !exact => signed(*bytes, short),
-            Cell::Difference(number) | Cell::Number(number) => number.to_string(),
-            Cell::Ratio(ratio) => format!("{ratio:.2}"),
-        }
-    }
-}
-
-/// One column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// Its heading.
@@ -116,6 +65,16 @@ pub struct Column {
     disk: fn(&DiskView) -> Cell,
 }
 
+/// The cell of a figure.
+fn of_figure(figure: &Figure, device: &DeviceView) -> Cell {
+    match (figure.metric.value)(device) {
+        None => Cell::Empty,
+        Some(Value::Real(ratio)) => Cell::ratio(ratio),
+        Some(Value::Count(bytes)) if figure.metric.unit == Unit::Bytes => Cell::Bytes(bytes),
+        Some(Value::Count(count)) => Cell::count(count),
+    }
+}
+
 /// Where the cells of devices come from.
 #[derive(Debug, Clone, Copy)]
 enum Source {
@@ -130,7 +89,7 @@ impl Column {
             // A device that is not set up has no figures; zeros would be misleading.
             Row::Device(device) if device.disk_size_bytes == 0 && self.right => Cell::Empty,
             Row::Device(device) => match self.device {
-                Source::Figure(figure) => Cell::figure(figure, device),
+                Source::Figure(figure) => of_figure(figure, device),
                 Source::Other(cell) => cell(device),
             },
             Row::Disk(disk) if !disk.mounted && self.right => Cell::Empty,
@@ -276,9 +235,7 @@ pub const COLUMNS: &[Column] = &[
 /// A column, with the name by which it was selected.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen {
-    /// The column.
     pub column: &'static Column,
-    /// Its heading.
     pub heading: &'static str,
 }
 
@@ -326,6 +283,7 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::Amounts;
 
     fn headings(output: Option<&str>, all: bool) -> Result<Vec<&'static str>, String> {
         choose(output, all).map(|chosen| chosen.iter().map(|chosen| chosen.heading).collect())
@@ -361,7 +319,7 @@ mod tests {
     fn what_is_not_set_up_has_no_figures() {
         let device = DeviceView { name: "zram3".to_owned(), ..DeviceView::default() };
         let texts: Vec<String> =
-            COLUMNS.iter().map(|column| column.cell(Row::Device(&device)).text(false)).collect();
+            COLUMNS.iter().map(|column| column.cell(Row::Device(&device)).text(Amounts::Short)).collect();
         assert!(COLUMNS.iter().zip(&texts).all(|(column, text)| !column.right || text == "-"), "{texts:?}");
         assert_eq!(texts[0], "/dev/zram3");
     }

@@ -12,9 +12,10 @@ use logic::config::edit::bare_or_quoted;
 use logic::config::fragment::Section;
 use logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use logic::config::problem::{Origin, Severity};
-use logic::config::{self, Loaded, render};
+use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
 use logic::plan::report;
+use logic::render;
 
 /// Runs `check`. Stricter than other commands: what they ignore with a warning is an error here.
 pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Error> {

@@ -50,7 +50,7 @@ pub fn of_call(error: zbus::Error) -> Error {
             Error::failed("the system bus is gone")
         }
         other => {
-            let error = service::bus::error::Error::from(other);
+            let error = service::error::Error::from(other);
             answered(error.kind, &error.message)
         }
     }
@@ -104,7 +104,6 @@ impl Bus {
         Ok(Bus { connection, flags })
     }
 
-    /// The connection.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -118,7 +117,6 @@ impl Bus {
         self.call(ROOT, "org.zramd1.Manager", method, body).await
     }
 
-    /// Calls a method.
     pub async fn call<B, R>(&self, path: &str, interface: &str, method: &str, body: &B) -> Result<R, Error>
     where
         B: Serialize + DynamicType,

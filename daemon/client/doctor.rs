@@ -26,6 +26,7 @@ use logic::change::{Action, Change};
 use logic::config::Loaded;
 use logic::config::problem::{Problem, Severity};
 use logic::config::settings::RamDiskSettings;
+use logic::disk_health::store_nearly_full;
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, Level};
 use logic::health;
@@ -34,7 +35,6 @@ use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::oom::{Killers, SHOW};
 use logic::overlay;
 use logic::proc::{self, Mounts, SwapLine, kernel_version};
-use logic::ramdisk::health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 
 /// Symbolic links that the kernel follows in a path (path_resolution(7)).

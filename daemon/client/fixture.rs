@@ -7,12 +7,12 @@ use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure;
-use logic::maintain::report::{Action, Budget, Report, Total, Used};
 use logic::ramdisk::Persist;
 use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
 };
+use logic::upkeep::{Action, Budget, Report, Total, Used};
 use logic::vm::VmView;
 
 const MIB: u64 = 1 << 20;
@@ -178,7 +178,6 @@ pub fn written_back() -> DeviceView {
     }
 }
 
-/// The machine.
 pub fn machine() -> Snapshot {
     let action = Action {
         device: "zram0".to_owned(),
@@ -267,7 +266,7 @@ pub fn machine() -> Snapshot {
                 Code::ZswapActive,
                 "",
                 "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty",
-                logic::health::ZSWAP_REMEDY,
+                logic::vm::ZSWAP_REMEDY,
             ),
         ],
         is_outranked: false,

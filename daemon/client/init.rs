@@ -10,13 +10,13 @@ use host::Host;
 use host::linux::peer_files::Root;
 use host::linux::{LinuxHost, files, unit_files};
 use logic::config;
-use logic::config::render;
 use logic::exit::ExitStatus;
 use logic::facts::PathKind;
 use logic::import::{Imported, Peer, Values};
 use logic::init::{Machine, amounts};
 use logic::plan::{Decision, Item};
 use logic::record::Target;
+use logic::render;
 
 /// Runs `init`: the proposal to standard output, everything else to standard error.
 pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {

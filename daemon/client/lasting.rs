@@ -24,10 +24,10 @@ use logic::change::Action;
 use logic::config::fragment;
 use logic::config::lasting::{FILE, HEAD, NAME, Rewrite, check, keys, left};
 use logic::config::problem::Severity;
-use logic::config::render;
 use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
 use logic::record::Target;
+use logic::render;
 use logic::text::nearest;
 
 /// Number of mistakes that `edit` shows.
@@ -82,7 +82,6 @@ pub async fn set(ask: bool, words: &Set) -> Result<ExitStatus, Error> {
     configure(ask, &section, keys, words.change, words.runtime).await
 }
 
-/// `unset` with keys.
 pub async fn unset(ask: bool, name: &str, keys: &[String], change: Change) -> Result<ExitStatus, Error> {
     let section = section(name);
     let mut removed = Options::new();

@@ -5,6 +5,7 @@ mod adopt;
 mod amount;
 pub mod args;
 pub mod benchmark;
+pub mod cell;
 mod claims;
 pub mod columns;
 mod complete;

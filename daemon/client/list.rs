@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::args::{Cli, Json, List};
-use super::columns::{self, COLUMNS, Cell, Chosen, Row};
+use super::cell::{Amounts, Cell};
+use super::columns::{self, COLUMNS, Chosen, Row};
 use super::style::Style;
 use super::{out, read, select};
 use engine::Error;
@@ -16,8 +17,8 @@ use logic::table;
 /// Form of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
-    /// Amounts as plain numbers of bytes.
-    pub bytes: bool,
+    /// How amounts are written.
+    pub amounts: Amounts,
     /// Without headings.
     pub bare: bool,
     /// Columns separated by one blank, blanks in cells escaped.
@@ -35,7 +36,6 @@ struct Document<'a> {
     problems: &'a [Finding],
 }
 
-/// Runs `list`.
 pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
     let chosen = match columns::choose(list.output.as_deref(), list.output_all) {
         Ok(chosen) => chosen,
@@ -58,8 +58,8 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
         rows.retain(is_set_up);
     }
     let (rows, unknown) = select::select(rows, &list.patterns);
-    let form =
-        Form { bytes: list.bytes, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };
+    let amounts = if list.bytes { Amounts::Exact } else { Amounts::Short };
+    let form = Form { amounts, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };
     if list.form.json == Json::Off && rows.is_empty() {
         if unknown.is_empty() {
             out::note("There is no zram device in use, and no RAM disk of zramd.");
@@ -85,7 +85,7 @@ pub fn render(rows: &[Row<'_>], columns: &[Chosen], form: Form) -> String {
     let cell = |row: &Row<'_>, chosen: &Chosen| match chosen.column.cell(*row) {
         // `[ -z "$(zramdctl -no MOUNTPOINT zram0)" ]`
         Cell::Empty if columns.len() == 1 => String::new(),
-        cell => out::escaped(&cell.text(form.bytes), form.raw),
+        cell => out::escaped(&cell.text(form.amounts), form.raw),
     };
     let cells: Vec<Vec<String>> =
         rows.iter().map(|row| columns.iter().map(|chosen| cell(row, chosen)).collect()).collect();
@@ -127,7 +127,7 @@ mod tests {
         let default = columns::choose(None, false).unwrap();
         let all = columns::choose(None, true).unwrap();
         fixture::golden("list", &shown(&default, Form::default()));
-        fixture::golden("list-all-bytes", &shown(&all, Form { bytes: true, ..Form::default() }));
+        fixture::golden("list-all-bytes", &shown(&all, Form { amounts: Amounts::Exact, ..Form::default() }));
         fixture::golden("list-raw", &shown(&all, Form { raw: true, ..Form::default() }));
         fixture::golden("list-colour", &shown(&default, Form { style: Style::new(true), ..Form::default() }));
     }

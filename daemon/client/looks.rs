@@ -1,14 +1,11 @@
 //! The content of `top`: rows of figures from two snapshots.
 
-use std::cmp::Ordering;
-use std::fmt;
-
+use super::cell::{Amounts, Cell};
 use logic::human::{human, signed};
-use logic::proc::Pressure;
+use logic::psi::Pressure;
 use logic::sample::{DeviceView, DiskView, Snapshot, StateView};
-use logic::table;
+use logic::table::{self, width};
 
-/// A column.
 #[derive(Debug)]
 pub struct Column {
     /// Its heading.
@@ -42,53 +39,6 @@ pub const FIRST_FIGURE: usize = 2;
 /// Blanks between columns.
 pub const GAP: usize = 2;
 
-/// Content of a cell.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
-    /// Nothing to say.
-    Empty,
-    /// A word.
-    Text(String),
-    /// An amount of bytes.
-    Bytes(u64),
-    /// A difference of amounts.
-    Difference(i64),
-    /// A quotient.
-    Ratio(f64),
-    /// A share, 0 to 1.
-    Share(f64),
-}
-
-impl fmt::Display for Cell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cell::Empty => f.write_str("-"),
-            Cell::Text(text) => f.write_str(text),
-            Cell::Bytes(bytes) => f.write_str(&human(*bytes)),
-            Cell::Difference(bytes) => f.write_str(&signed(*bytes, human)),
-            Cell::Ratio(ratio) => write!(f, "{ratio:.2}"),
-            Cell::Share(share) => write!(f, "{:.0} %", share * 100.0),
-        }
-    }
-}
-
-impl Cell {
-    /// Text in ascending order, figures in descending order, or the opposite; nothing always last.
-    fn order(&self, other: &Cell, reversed: bool) -> Ordering {
-        let order = match (self, other) {
-            (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-            (Cell::Bytes(a), Cell::Bytes(b)) => b.cmp(a),
-            (Cell::Difference(a), Cell::Difference(b)) => b.cmp(a),
-            (Cell::Ratio(a), Cell::Ratio(b)) | (Cell::Share(a), Cell::Share(b)) => b.total_cmp(a),
-            (Cell::Empty, Cell::Empty) => Ordering::Equal,
-            (Cell::Empty, _) => return Ordering::Greater,
-            (_, Cell::Empty) => return Ordering::Less,
-            _ => Ordering::Equal,
-        };
-        if reversed { order.reverse() } else { order }
-    }
-}
-
 /// Cells of one device or RAM disk.
 pub type Row = [Cell; COLUMNS.len()];
 
@@ -112,23 +62,22 @@ impl Look {
     /// The screen as plain text.
     pub fn text(&self, clock: &str) -> String {
         let head: Vec<String> = self.head.iter().map(|phrases| phrases.join(", ")).collect();
-        let text = format!("{clock}  {}\n", head.join("\n"));
+        let screen = format!("{clock}  {}\n", head.join("\n"));
         if self.rows.is_empty() {
-            return text + NOTHING + "\n";
+            return screen + NOTHING + "\n";
         }
-        let rows: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect();
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(text).collect()).collect();
         let figures: Vec<usize> = (FIRST_FIGURE..COLUMNS.len()).collect();
-        text + &table::render(&COLUMNS.each_ref().map(|column| column.name), &figures, &rows)
+        screen + &table::render(&COLUMNS.each_ref().map(|column| column.name), &figures, &rows)
     }
 
     /// The lines about the machine for a terminal of this width.
-    pub fn head(&self, width: usize) -> Vec<String> {
+    pub fn head(&self, room: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for phrases in &self.head {
             let mut line = String::new();
             for phrase in phrases {
-                if !line.is_empty() && line.chars().count() + 2 + phrase.chars().count() > width {
+                if !line.is_empty() && width(&line) + 2 + width(phrase) > room {
                     lines.push(std::mem::take(&mut line));
                 }
                 if !line.is_empty() {
@@ -160,20 +109,25 @@ impl Look {
         let mut chosen = Vec::new();
         let mut used = 0;
         for column in ranked {
-            let cells = self.rows.iter().map(|row| row[column].to_string().chars().count());
+            let cells = self.rows.iter().map(|row| width(&text(&row[column])));
             // One more for the mark of the order.
-            let heading = COLUMNS[column].name.chars().count() + 1;
+            let heading = width(COLUMNS[column].name) + 1;
             let widest = cells.max().unwrap_or(0).max(heading);
-            let width = if column == 0 { widest.min((terminal / 2).max(heading)) } else { widest };
-            used += width + if chosen.is_empty() { 0 } else { GAP };
+            let wide = if column == 0 { widest.min((terminal / 2).max(heading)) } else { widest };
+            used += wide + if chosen.is_empty() { 0 } else { GAP };
             if !chosen.is_empty() && used > terminal {
                 break;
             }
-            chosen.push((column, width));
+            chosen.push((column, wide));
         }
         chosen.sort_unstable();
         chosen
     }
+}
+
+/// The text of a cell.
+pub fn text(cell: &Cell) -> String {
+    cell.text(Amounts::Human)
 }
 
 /// What is shown instead of a table.
@@ -188,7 +142,7 @@ fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<Vec<String>> {
         first.push(format!("swap {} of {} used", human(used), human(memory.swap_total_bytes)));
     }
     if let Some(Pressure { some, full }) = pressure {
-        first.push(format!("pressure some {some:.2} % full {full:.2} %"));
+        first.push(format!("pressure some {:.2} % full {:.2} %", some.avg10, full.avg10));
     }
     let sum = |amount: fn(&DeviceView) -> u64| -> u64 { now.devices.iter().map(amount).sum() };
     let stored = sum(|device| device.stats.memory.orig_data_size);
@@ -217,7 +171,7 @@ fn row(before: Option<&DeviceView>, now: &DeviceView) -> Row {
         Cell::Text(now.algorithm.clone()),
         Cell::Bytes(memory.orig_data_size),
         Cell::Bytes(memory.mem_used_total),
-        if derived.compression_ratio == 0.0 { Cell::Empty } else { Cell::Ratio(derived.compression_ratio) },
+        Cell::ratio(derived.compression_ratio),
         Cell::Difference(derived.balance()),
         Cell::Bytes(derived.headroom_bytes),
         now.swap.map_or(Cell::Empty, |swap| Cell::Bytes(swap.used_bytes)),
@@ -258,9 +212,15 @@ mod tests {
     use super::*;
     use logic::device::derived::Derived;
     use logic::device::stat::{BlockStat, MmStat};
+    use logic::psi::Stall;
     use logic::sample::{MemoryView, Stats, SwapView};
 
     const MIB: u64 = 1 << 20;
+
+    fn waiting(some: f64, full: f64) -> Pressure {
+        let stall = |avg10| Stall { avg10, ..Stall::default() };
+        Pressure { some: stall(some), full: stall(full) }
+    }
 
     fn device(name: &str, micros: u64, read: u64, written: u64) -> DeviceView {
         DeviceView {
@@ -300,7 +260,7 @@ mod tests {
         let before = snapshot(vec![device("zram0", 1_000_000, 0, MIB)]);
         let unused = DeviceView { name: "zram1".into(), ..DeviceView::default() };
         let now = snapshot(vec![device("zram0", 3_000_000, 4096, 5 * MIB), unused]);
-        let look = Look::new(Some(&before), &now, Some(Pressure { some: 1.5, full: 0.25 }));
+        let look = Look::new(Some(&before), &now, Some(waiting(1.5, 0.25)));
         assert_eq!(
             look.text("12:00:00"),
             "12:00:00  memory 512.0 MiB of 1.0 GiB available, swap 10.0 MiB of 256.0 MiB used, pressure some 1.50 % full 0.25 %\n\
@@ -345,7 +305,7 @@ mod tests {
 
     #[test]
     fn phrases_about_the_machine_are_wrapped() {
-        let look = Look::new(None, &snapshot(Vec::new()), Some(Pressure { some: 1.5, full: 0.25 }));
+        let look = Look::new(None, &snapshot(Vec::new()), Some(waiting(1.5, 0.25)));
         let wrapped = look.head(40);
         assert_eq!(wrapped[0], "memory 512.0 MiB of 1.0 GiB available");
         assert_eq!(wrapped.len(), 3);
@@ -364,7 +324,7 @@ mod tests {
         let devices = vec![sized("zram0", 9 << 10), sized("zram1", 10 << 20), sized("zram2", 0), unused];
         let look = Look::new(None, &snapshot(devices), None);
         let names = |column, reversed| -> Vec<String> {
-            look.sorted(column, reversed).iter().map(|row| row[0].to_string()).collect()
+            look.sorted(column, reversed).iter().map(|row| text(&row[0])).collect()
         };
         assert_eq!(names(Some(2), false), ["zram1", "zram0", "zram2", "zram3"]);
         assert_eq!(names(Some(2), true), ["zram2", "zram0", "zram1", "zram3"]);

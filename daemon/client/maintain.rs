@@ -19,8 +19,8 @@ use logic::duration::micros;
 use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::maintain::Cause;
-use logic::maintain::report::{Action, Report};
 use logic::proc::device_number;
+use logic::upkeep::{Action, Report};
 use logic::work::Work;
 
 /// Name of the work.
@@ -28,7 +28,6 @@ const WORK: &str = "maintenance";
 /// Label of the progress bar.
 const DOING: &str = "maintaining";
 
-/// Runs `maintain`.
 pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
     let mut numbers = Vec::new();
     for name in &words.names {

@@ -67,7 +67,6 @@ const SEE_ALSO: [(&str, u8); 7] = [
     ("systemctl", 1),
 ];
 
-/// Runs `man`.
 pub fn run() -> Result<ExitStatus, Error> {
     let page = page().map_err(|error| Error::failed(format!("cannot write the page: {error}")))?;
     out::data(&page);

@@ -30,7 +30,6 @@ fn root() -> &'static Path {
     Path::new("/")
 }
 
-/// Runs `off`.
 pub fn run(cli: &Cli, words: &Off) -> Result<ExitStatus, Error> {
     let mut host = read::host();
     if !host.is_privileged() {

@@ -20,7 +20,6 @@ const SCHEMA_VERSION: u32 = 1;
 /// Placeholder for a missing value.
 const NONE: &str = "-";
 
-/// Runs `overrides`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let overrides = read::readable_config(read::used_file(cli).as_ref())?.merged.overrides;
     let document = Document { schema_version: SCHEMA_VERSION, overrides: &overrides };

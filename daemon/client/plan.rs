@@ -11,10 +11,10 @@ use super::{act, out, read};
 use engine::{Error, ErrorKind};
 use logic::change::Action;
 use logic::config::problem::{Problem, Severity};
-use logic::config::render;
 use logic::exit::ExitStatus;
 use logic::plan::report::{self, ProblemReport, SCHEMA_VERSION};
 use logic::plan::{Decision, Item, Plan};
+use logic::render;
 use logic::table;
 
 /// Action, object and detail.

@@ -43,7 +43,6 @@ struct Document<'a, T: Serialize> {
     content: HashMap<&'static str, &'a T>,
 }
 
-/// Runs `disk`.
 pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> {
     let ask = !cli.no_ask_password;
     match command {

@@ -384,7 +384,6 @@ struct Raw {
     sleep: String,
 }
 
-/// Runs `report`.
 pub fn run(cli: &Cli, file: Option<&Path>) -> Result<ExitStatus, Error> {
     let document = document(&collect(cli)?);
     let text = out::json(&document, Json::Pretty)?;

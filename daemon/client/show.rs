@@ -9,16 +9,16 @@ use super::{connect, out, read, select};
 use engine::Error;
 use logic::exit::ExitStatus;
 use logic::figure::{FIGURES, Value};
-use logic::maintain::report::Action;
 use logic::overlay::{Command, Override};
 use logic::sample::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
+use logic::text::nearest;
+use logic::upkeep::Action;
 use logic::vm::VmView;
-use service::bus::device_path_or_none;
+use service::names::device_path_or_none;
 
 /// Properties in their order: name and value.
 pub type Properties = Vec<(&'static str, String)>;
 
-/// Runs `show`.
 pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Result<ExitStatus, Error> {
     if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
         out::error(&format!("there is no property {unknown:?}{}", meant(unknown)));
@@ -223,12 +223,7 @@ fn is_known(name: &str) -> bool {
 
 /// A hint with the most similar property name.
 fn meant(name: &str) -> String {
-    let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
-    let nearest = names().map(|known| (distance(known), known)).min();
-    match nearest {
-        Some((distance, known)) if distance <= 3 => format!("; did you mean {known}?"),
-        _ => String::new(),
-    }
+    nearest(name, names()).map(|known| format!("; did you mean {known}?")).unwrap_or_default()
 }
 
 fn yes_no(yes: bool) -> String {

@@ -14,13 +14,12 @@ use engine::Error;
 use logic::exit::ExitStatus;
 use logic::figure::{Metric, Unit, Value};
 use logic::finding::Level;
-use logic::maintain::report::Total;
 use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
+use logic::upkeep::Total;
 
 /// Prefix of all names.
 const PREFIX: &str = "zramd";
 
-/// Runs `stats`.
 pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatus, Error> {
     let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
     let policies = read::policies();

@@ -49,12 +49,10 @@ impl Style {
         self.paint("1;32", text)
     }
 
-    /// Warnings.
     pub fn warning(self, text: &str) -> String {
         self.paint("1;33", text)
     }
 
-    /// Errors.
     pub fn error(self, text: &str) -> String {
         self.paint("1;31", text)
     }

@@ -16,14 +16,15 @@ use ratatui::{DefaultTerminal, Frame};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, JoinHandle};
 
-use super::looks::{COLUMNS, FIRST_FIGURE, GAP, Look, NOTHING};
+use super::looks::{COLUMNS, FIRST_FIGURE, GAP, Look, NOTHING, text};
 use super::out;
 use engine::sample;
 use host::linux::{LinuxHost, files};
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
-use logic::proc::{Pressure, parse_pressure};
+use logic::psi::Pressure;
 use logic::sample::Snapshot;
+use logic::table;
 use logic::view::View;
 use service::stream;
 
@@ -279,8 +280,8 @@ impl Screen {
         let rows = look.sorted(self.sort, self.reversed);
         self.room = usize::from(area.height.saturating_sub(1)).max(1);
         let range = visible(&mut self.first, self.room, rows.len());
-        let cell = |column: usize, text: String| {
-            let text = Text::raw(text);
+        let cell = |column: usize, content: String| {
+            let text = Text::raw(content);
             Cell::new(if column >= FIRST_FIGURE { text.right_aligned() } else { text })
         };
         let heading = columns.iter().map(|(column, _)| {
@@ -292,9 +293,7 @@ impl Screen {
             cell(*column, format!("{}{mark}", COLUMNS[*column].name))
         });
         let shown = rows[range.clone()].iter().map(|row| {
-            Row::new(
-                columns.iter().map(|(column, width)| cell(*column, cut(row[*column].to_string(), *width))),
-            )
+            Row::new(columns.iter().map(|(column, width)| cell(*column, cut(text(&row[*column]), *width))))
         });
         let widths =
             columns.iter().map(|(_, width)| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
@@ -323,10 +322,14 @@ fn place(shown: &Range<usize>, all: usize) -> String {
 
 /// The text, with an ellipsis in place of what has no room.
 fn cut(text: String, width: usize) -> String {
-    if text.chars().count() <= width {
+    if table::width(&text) <= width {
         return text;
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    let mut shorter: String = text;
+    while !shorter.is_empty() && table::width(&shorter) >= width {
+        shorter.pop();
+    }
+    shorter + "…"
 }
 
 /// The help, 40 columns wide.
@@ -338,7 +341,7 @@ fn help() -> Vec<String> {
 
 fn pressure() -> Option<Pressure> {
     // `None` on a kernel without pressure stall information.
-    parse_pressure(&files::read_optional(Path::new("/"), "/proc/pressure/memory").ok()?)
+    Pressure::parse(&files::read_optional(Path::new("/"), "/proc/pressure/memory").ok()?)
 }
 
 fn clock() -> String {
@@ -401,7 +404,7 @@ mod tests {
     fn a_long_name_is_cut_and_the_figures_stay() {
         let mut screen = screen(1);
         let look = screen.look.as_mut().unwrap();
-        look.rows[1][0] = crate::looks::Cell::Text("a-name-of-a-disk-that-is-far-too-long".to_owned());
+        look.rows[1][0] = crate::cell::Cell::Text("a-name-of-a-disk-that-is-far-too-long".to_owned());
         let text = drawn(&mut screen, 40, 10);
         assert!(text.contains("a-name-of-a-disk-th…  ") && text.contains("STORED"), "{text}");
     }

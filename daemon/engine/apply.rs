@@ -1,6 +1,6 @@
 //! Carries out a plan group by group; a group is rolled back as a whole when one of its steps fails.
 
-use super::device::create::save;
+use super::create::save;
 use super::error::Error;
 use super::perform::{lacks_attribute, perform};
 use super::undo::{one, roll_back, take_back};
@@ -11,7 +11,6 @@ use logic::record::{Progress, Record, Target, Undo};
 /// Result for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The target.
     pub target: Target,
     /// Steps that succeeded.
     pub done: Vec<Step>,

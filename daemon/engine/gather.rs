@@ -16,6 +16,7 @@ use logic::device::stat::MmStat;
 use logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Seen, Support};
 use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
+use logic::psi::Usage;
 use logic::ramdisk::place::passthrough;
 use logic::ramdisk::status::DiskStatus;
 use logic::record::{Damaged, Record, Target, Undo};
@@ -83,7 +84,7 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
 pub(super) fn is_replaced<H: Host>(host: &H, record: &Record, mounts: &[MountLine]) -> bool {
     let Request::RamDisk(request) = &record.request else { return false };
     let path = &request.mount.mount_point;
-    let top = mounts.iter().rev().find(|mount| mount.mount_point == path.as_str());
+    let top = proc::top(mounts, path);
     let (Some(top), Some(ours)) = (top.filter(|_| !request.is_layered()), record.mounted(path)) else {
         return false;
     };
@@ -189,6 +190,14 @@ pub(super) fn memory<H: Host>(host: &H) -> Result<proc::Memory, HostError> {
 pub fn machine<H: Host>(host: &H) -> Facts {
     let memory = memory(host).unwrap_or_default();
     Facts { memory, cpus: host.cpus(), page_size: host.page_size(), ..Facts::default() }
+}
+
+/// How busy the machine is. Files that cannot be read count as those that the kernel lacks.
+pub(super) fn usage<H: Host>(host: &H) -> Usage {
+    let text = |file| host.text(file).ok();
+    let [memory, cpu, load] =
+        [MachineFile::MemoryPressure, MachineFile::CpuPressure, MachineFile::Loadavg].map(text);
+    Usage::parse(memory.as_deref(), cpu.as_deref(), load.as_deref(), host.cpus())
 }
 
 /// Active swap; empty on a kernel without swap.
@@ -363,13 +372,7 @@ fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
     let directory = path
         .rsplit_once('/')
         .map_or("/", |(directory, _)| if directory.is_empty() { "/" } else { directory });
-    let holds = |mount: &&proc::MountLine| {
-        let point = mount.mount_point.as_bytes();
-        let point = point.strip_suffix(b"/").unwrap_or(point);
-        directory.as_bytes().strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    // Of two mounts on the same directory, the last one is visible.
-    let mount = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.as_bytes().len());
+    let mount = proc::mount_of_path(&facts.mounts, directory.as_bytes());
     let space = host.space(directory.as_bytes()).unwrap_or_default();
     FileFacts {
         directory: host.path_kind(directory),

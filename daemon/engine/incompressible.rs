@@ -1,7 +1,7 @@
 //! The record of a stop of swapping: see [`logic::maintain::incompressible`]. The daemon itself sets `vm.swappiness`, because that must
 //! not take memory.
 
-use super::device::create::save;
+use super::create::save;
 use super::error::Error;
 use super::gather::{record_of, records, swaps};
 use super::provision::serialised;

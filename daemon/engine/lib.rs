@@ -6,6 +6,7 @@
 
 pub mod apply;
 pub mod benchmark;
+mod create;
 pub mod device;
 pub mod error;
 pub mod gather;

@@ -21,7 +21,6 @@ pub trait Units<H> {
     fn resume(&mut self, host: &mut H) -> Result<(), Error>;
     /// Saves a RAM disk.
     fn save(&mut self, host: &mut H, name: &str) -> Result<(), Error>;
-    /// Starts a unit.
     fn start(&mut self, host: &mut H, unit: &str) -> Result<(), Error>;
     /// Stops a unit. One that does not exist is stopped.
     fn stop(&mut self, host: &mut H, unit: &str) -> Result<(), Error>;
@@ -36,7 +35,7 @@ pub fn hidden(survey: &Survey) -> Vec<Change> {
         let target = Target::RamDisk(disk.name.clone());
         let place = place(&disk.name);
         !survey.changes.iter().any(|change| change.target == target)
-            && survey.facts.mounts.iter().any(|mount| mount.mount_point == place)
+            && survey.facts.mount_at(&place).is_some()
     };
     let disks = survey.facts.unit_disks.iter().filter(is_hidden);
     disks.map(|disk| Change::removal(&Target::RamDisk(disk.name.clone()))).collect()

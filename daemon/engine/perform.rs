@@ -1,6 +1,6 @@
 //! Performs one step, and reads back everything that it wrote.
 
-use super::device::create;
+use super::create;
 use super::error::{Error, ErrorKind};
 use super::gather;
 use super::retry::while_busy;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::apply::{self, Outcome};
-use super::device::create::{note_mount, save};
+use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
     absent, accounts, all_records, gather, machine, offered, other_managers, places, programs, record_of,
@@ -27,7 +27,6 @@ use logic::record::{Progress, Record, Target, Undo};
 /// A plan and its results.
 #[derive(Debug)]
 pub struct Applied {
-    /// The plan.
     pub plan: Plan,
     /// One per target that had steps.
     pub outcomes: Vec<Outcome>,

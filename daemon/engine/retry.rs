@@ -9,9 +9,7 @@ use host::{Errno, Host, HostError};
 use logic::device::attribute::Attribute;
 use logic::proc::{self, MountLine};
 
-/// First pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
-/// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// When to give up. According to all reports, boards that needed retries for `reset` recovered within a second.
 pub const PATIENCE: Duration = Duration::from_secs(5);

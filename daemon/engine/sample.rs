@@ -14,9 +14,9 @@ use logic::duration::micros;
 use logic::facts::DeviceFacts;
 use logic::health::{Surroundings, findings, is_outranked};
 use logic::maintain::pressure::noted;
-use logic::maintain::report::Report;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
+use logic::ramdisk::place::disk_mount;
 use logic::ramdisk::status::LoadState;
 use logic::record::{Progress, Record, Target, Undo};
 use logic::request::{Choice, DeviceRequest, Request};
@@ -24,6 +24,7 @@ use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
 };
+use logic::upkeep::Report;
 use logic::view::View;
 use logic::vm::{Tunable, VmView};
 use logic::work::Work;
@@ -369,7 +370,7 @@ fn disks<H: Host>(
 }
 
 fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts: &[MountLine]) -> DiskView {
-    let mount = proc::disk_mount(mounts, name, path);
+    let mount = disk_mount(mounts, name, path);
     let space = mount.and_then(|_| host.space(path.as_bytes()).ok()).unwrap_or_default();
     let device = mount.and_then(|mount| mount.source.strip_prefix("/dev/"));
     let status = if persist == Persist::None { String::new() } else { host.disk_status(name) };

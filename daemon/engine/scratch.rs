@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::device::create;
+use super::create;
 use super::error::Error;
 use super::gather::{absent, boot_id, record};
 use super::perform::{load_module, parameters, set_algorithm, set_disk_size, will_carry};

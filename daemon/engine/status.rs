@@ -6,6 +6,7 @@ use host::Host;
 use logic::device::attribute::Attribute;
 use logic::device::stat::MmStat;
 use logic::proc;
+use logic::ramdisk::place::disk_mount;
 use logic::record::{Progress, Record, Target};
 use logic::request::{Purpose, Request};
 use logic::vm::{VmRequest, VmView};
@@ -13,7 +14,6 @@ use logic::vm::{VmRequest, VmView};
 /// One target that zramd set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The target.
     pub target: Target,
     /// The algorithm in use, where there is one.
     pub algorithm: Option<String>,
@@ -84,8 +84,7 @@ fn ramdisk_row<H: Host>(host: &H, record: &Record) -> Result<Row, Error> {
     let path = request.mount.mount_point.as_str();
     row.used_for = format!("{} on {path}", request.backend());
     let mounts = gather::mounts(host)?;
-    if proc::disk_mount(&mounts, &request.name, path).is_some() && !gather::is_replaced(host, record, &mounts)
-    {
+    if disk_mount(&mounts, &request.name, path).is_some() && !gather::is_replaced(host, record, &mounts) {
         // What a user mounted above it may refuse to be looked at.
         let space = host.space(path.as_bytes()).ok();
         row.stored = space.map(|space| space.used_bytes);

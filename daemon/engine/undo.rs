@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::device::create;
+use super::create;
 use super::error::{Error, ErrorKind, held_open};
 use super::gather;
 use super::retry::{PATIENCE, until_released, while_busy};
@@ -12,7 +12,7 @@ use logic::device::drain::RESERVE_SHARE;
 use logic::facts::PathKind;
 use logic::human::human;
 use logic::plan::wants_discard;
-use logic::proc::MountLine;
+use logic::proc::{self, MountLine};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::place::passthrough;
 use logic::record::{MountId, Progress, Record, Target, Undo};
@@ -76,8 +76,9 @@ pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<()
         Undo::HideDisk { name, place, mount_point, kept, mounted } => {
             let is_passed_through = host.path_kind(&passthrough(name)) != PathKind::Missing;
             hold(host, record, place, mounted.as_ref())?;
-            let held = gather::mounts(host)?.into_iter().rev().find(|mount| mount.mount_point == *place);
-            if let Some(held) = &held {
+            let mounts = gather::mounts(host)?;
+            let held = proc::top(&mounts, place);
+            if let Some(held) = held {
                 unmount(host, mount_point, mounted.as_ref(), |mount| {
                     Owner::surely(mount.device == held.device && mount.id != held.id)
                 })?;
@@ -121,7 +122,7 @@ pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<()
 }
 
 fn is_mount_point<H: Host>(host: &H, path: &str) -> Result<bool, Error> {
-    Ok(gather::mounts(host)?.iter().any(|mount| mount.mount_point == path))
+    Ok(proc::top(&gather::mounts(host)?, path).is_some())
 }
 
 /// Mounts a RAM disk at its private place again if only its mount point is left: it is saved from there.
@@ -134,7 +135,7 @@ fn hold<H: Host>(
     let Some(id) = mounted.filter(|id| id.id != 0) else { return Ok(()) };
     let mounts = gather::mounts(host)?;
     let shown = mounts.iter().find(|mount| mount.id == id.id && mount.device == id.device);
-    let Some(shown) = shown.filter(|_| !mounts.iter().any(|mount| mount.mount_point == place)) else {
+    let Some(shown) = shown.filter(|_| proc::top(&mounts, place).is_none()) else {
         return Ok(());
     };
     host.bind(&shown.mount_point.to_string(), place)?;
@@ -233,8 +234,7 @@ fn unmount<H: Host>(
         let mounts = gather::mounts(host)?;
         let Some(found) = find_mount(host, &mounts, mount_point, mounted, &owner) else { return Ok(()) };
         let path = &found.mount_point;
-        let cover = mounts.iter().rev().find(|mount| mount.mount_point == *path);
-        if let Some(cover) = cover.filter(|cover| cover.id != found.id) {
+        if let Some(cover) = proc::top(&mounts, path).filter(|cover| cover.id != found.id) {
             let message = format!(
                 "{path} is covered by another mount ({} on {}); run `umount {path}`, and try again",
                 cover.fs_type, cover.source
@@ -304,7 +304,7 @@ fn find_mount<'a, H: Host>(
     owner: impl Fn(&MountLine) -> Owner,
 ) -> Option<&'a MountLine> {
     let mut candidates = mounts.iter().rev().filter(|mount| owner(mount) != Owner::Others);
-    let visible = mounts.iter().rev().find(|mount| mount.mount_point == mount_point);
+    let visible = proc::top(mounts, mount_point);
     let Some(id) = mounted else { return visible.filter(|mount| owner(mount) != Owner::Others) };
     if id.id != 0 && id.namespace == host.mount_namespace() {
         let named = candidates.find(|mount| mount.id == id.id);
@@ -412,7 +412,7 @@ fn redo<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), E
             Ok(host.swap_on(*number, SwapSpec { priority: *priority, discard: wants_discard(options) })?)
         }
         (Undo::Unmount { number: Some(number), .. }, Purpose::Filesystem { fs_type, mount, .. }) => {
-            if gather::mounts(host)?.iter().any(|mounted| mounted.mount_point == mount.mount_point) {
+            if proc::top(&gather::mounts(host)?, &mount.mount_point).is_some() {
                 return Ok(());
             }
             host.mount(&MountSpec {

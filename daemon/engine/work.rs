@@ -21,7 +21,6 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Why a job ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
-    /// It failed.
     Failed(Error),
     /// It was cancelled on request.
     Cancelled(String),

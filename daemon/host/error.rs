@@ -23,9 +23,7 @@ impl Errno {
     pub const ACCES: Errno = Errno(libc::EACCES);
     /// Block device required.
     pub const NOTBLK: Errno = Errno(libc::ENOTBLK);
-    /// Busy.
     pub const BUSY: Errno = Errno(libc::EBUSY);
-    /// Exists.
     pub const EXIST: Errno = Errno(libc::EEXIST);
     /// No such device.
     pub const NODEV: Errno = Errno(libc::ENODEV);

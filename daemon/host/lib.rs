@@ -117,12 +117,10 @@ pub struct SwapSpec {
     pub discard: bool,
 }
 
-/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountSpec {
     /// Source: a device node, or a word for file systems without one.
     pub source: String,
-    /// Mount point.
     pub mount_point: String,
     /// File system type.
     pub fs_type: String,
@@ -144,7 +142,6 @@ pub struct RootSpec {
 /// How full a file system is (statvfs(3)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Space {
-    /// Bytes in use.
     pub used_bytes: u64,
     /// Bytes that fit.
     pub total_bytes: u64,
@@ -178,7 +175,6 @@ pub trait Host {
     fn device_numbers(&self) -> Result<Vec<u32>, HostError>;
     /// Whether device `number` has this attribute.
     fn has_attribute(&self, number: u32, attribute: Attribute) -> bool;
-    /// Reads an attribute.
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError>;
     /// The first bytes of a device, read directly from it: whole pages, at most `length`.
     fn head(&self, number: u32, length: usize) -> Result<Vec<u8>, HostError>;
@@ -217,7 +213,6 @@ pub trait Host {
     fn device_age(&self, number: u32) -> Option<Duration>;
     /// Inode of the directory of a device in `/sys/block`.
     fn device_inode(&self, number: u32) -> Result<u64, HostError>;
-    /// All records.
     fn records(&self) -> Result<Vec<RecordFile>, HostError>;
     /// The records of scratch devices.
     fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError>;
@@ -244,18 +239,15 @@ pub trait Host {
     fn sleep(&mut self, time: Duration);
     /// Random bytes for a UUID.
     fn random(&mut self) -> [u8; 16];
-    /// Loads the module.
     fn load_module(&mut self) -> Result<(), HostError>;
     /// Creates a device; the kernel chooses the lowest free number. The only caller is the engine's device creation.
     fn hot_add(&mut self) -> Result<u32, HostError>;
     /// Removes a device.
     fn hot_remove(&mut self, number: u32) -> Result<(), HostError>;
-    /// Writes an attribute.
     fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError>;
     /// Creates a file of this size, unlinks it, and attaches it to a loop device with direct I/O for device `number`. Only
     /// root can read it, and it ends with the loop device.
     fn attach_file(&mut self, number: u32, path: &str, bytes: u64) -> Result<(), HostError>;
-    /// Detaches that file.
     fn detach_file(&mut self, number: u32) -> Result<(), HostError>;
     /// Maps a block device for device `number`, encrypted with a random key that is stored nowhere.
     fn open_crypt(&mut self, number: u32, store: &str) -> Result<(), HostError>;
@@ -281,7 +273,6 @@ pub trait Host {
     fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), HostError>;
     /// Deactivates swap, in a child process: during swapoff(2) the caller is the preferred victim of the OOM killer.
     fn swap_off(&mut self, number: u32) -> Result<(), HostError>;
-    /// Mounts.
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
     /// Changes the options of a mounted file system.
     fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError>;

@@ -4,15 +4,6 @@ use std::time::Duration;
 
 use super::{Host, HostError};
 
-/// A resource with pressure stall information (Documentation/accounting/psi.rst).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
-    /// `/proc/pressure/cpu`.
-    Cpu,
-    /// `/proc/pressure/memory`.
-    Memory,
-}
-
 /// How soon maintenance gets a CPU when others want it, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
@@ -34,7 +25,6 @@ pub enum StateFile {
 }
 
 impl StateFile {
-    /// Its path.
     pub const fn path(self) -> &'static str {
         match self {
             StateFile::Boot => "/run/zramd/work/maintenance.state",
@@ -45,10 +35,6 @@ impl StateFile {
 
 /// A machine that can be maintained.
 pub trait Upkeep: Host {
-    /// Pressure stall information of a resource; `None` if the kernel does not provide it.
-    fn pressure(&self, resource: Resource) -> Option<String>;
-    /// `/proc/loadavg`.
-    fn load(&self) -> Option<String>;
     /// Capacity of the battery in percent while the machine runs on it.
     fn on_battery(&self) -> Option<u8>;
     /// Time since 1970 if the kernel considers its clock synchronised (adjtimex(2)).

@@ -12,24 +12,22 @@ use super::facts::{Facts, Use};
 use super::human::{bytes_per, human};
 use super::plan::diff::{changed_in_use, round_up};
 use super::plan::{Activation, Decision, Item, Plan};
-use super::proc::disk_mount;
 use super::ramdisk::UnitDisk;
-use super::ramdisk::place::place;
+use super::ramdisk::place::{disk_mount, place};
 use super::record::{Progress, Record, Target};
 use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
 use super::vm::VmRequest;
+use crate::word::word;
 
 /// The change to one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Remove it.
     Remove,
     /// Remove and create it again; the contents of swap move through memory.
     Recreate,
     /// Deactivate it, and activate it with other options.
     Reactivate,
-    /// Create it.
     Create,
     /// Activate it: it is set up already.
     Activate,
@@ -43,17 +41,8 @@ pub enum Action {
 
 impl Action {
     /// Its name on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Action::Remove => "remove",
-            Action::Recreate => "recreate",
-            Action::Reactivate => "reactivate",
-            Action::Create => "create",
-            Action::Activate => "activate",
-            Action::Adapt => "adapt",
-            Action::Refuse => "refuse",
-            Action::Keep => "keep",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 
     /// Whether the present target is stopped first.
@@ -76,9 +65,7 @@ impl fmt::Display for Action {
 /// A target and its change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The target.
     pub target: Target,
-    /// The change.
     pub action: Action,
     /// The differences, or the reason.
     pub detail: String,

@@ -141,7 +141,6 @@ impl ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// Kind.
     pub kind: ErrorKind,
     /// The sentence. It is public: on the bus and in `/run/zramd`.
     pub message: String,

@@ -23,7 +23,6 @@ pub enum ExitStatus {
     NotRunning,
     /// The command is complete, but its result could not be written.
     Unwritten,
-    /// Not permitted.
     NotPermitted,
 }
 

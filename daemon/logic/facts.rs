@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::benchmark::cache::Unusable;
 use super::device::algorithm::Algorithm;
 pub use super::device::state::{DeviceFacts, Seen};
-use super::proc::{Memory, MountLine, SwapLine, mount_of};
+use super::proc::{Memory, MountLine, SwapLine, mount_of, top};
 use super::ramdisk::UnitDisk;
 use super::ramdisk::status::SnapshotLine;
 use super::raw_path::RawPath;
@@ -74,7 +74,6 @@ pub struct Facts {
 /// Another program that sets up zram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherManager {
-    /// Its name.
     pub name: &'static str,
     /// What it sets up, which may conflict with zramd.
     pub does: Does,
@@ -311,7 +310,6 @@ pub enum Support {
 pub enum PathKind {
     /// There is none.
     Missing,
-    /// A directory.
     Directory,
     /// An empty file, or `/dev/null`.
     Empty,
@@ -367,12 +365,9 @@ pub enum Use {
     Swap {
         /// In use, in KiB.
         used_kib: u64,
-        /// Priority.
         priority: i32,
     },
-    /// Mounted.
     Mounted {
-        /// Mount point.
         mount_point: String,
     },
 }
@@ -399,7 +394,7 @@ impl Facts {
 
     /// The topmost mount on exactly this path.
     pub fn mount_at(&self, path: &str) -> Option<&MountLine> {
-        self.mounts.iter().rev().find(|mount| mount.mount_point == path)
+        top(&self.mounts, path)
     }
 
     /// Whether PID 1 has mounted a RAM disk of ours there.

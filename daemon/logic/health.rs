@@ -4,15 +4,16 @@
 //! few facts, worst first.
 
 use super::config::problem::{Problem, Severity};
+use super::disk_health::{disk_findings, disks_findings};
 use super::facts::{Does, OtherManager};
 use super::finding::{Code, Finding, Level, NEARLY_FULL_PERCENT};
 use super::hibernation;
 use super::human::human;
-use super::maintain::resize;
 use super::proc::{SwapLine, zram_number};
-use super::ramdisk::health::{disk_findings, disks_findings};
 use super::record::{Damaged, Target, adopt_or_forget};
+use super::resize;
 use super::sample::{DeviceView, RoleView, Snapshot, StateView, SwapView};
+use super::vm::ZSWAP_REMEDY;
 
 /// Facts besides the snapshot.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +39,6 @@ pub struct Surroundings {
     /// Whether all its devices yield to other zram managers.
     pub yields: bool,
 }
-
-/// The remedy for zswap.
-pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zswap.enabled=0";
 
 /// Usage of a swap device, in thousandths, from which it counts as full: the kernel reserves the last pages.
 const FULL_PERMILLE: u64 = 995;

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use super::config;
+use super::config::settings::MEASURED_SIZE;
 use super::facts::{Does, OtherManager};
 use super::human::human;
 use super::import::{Imported, Peer};
 use super::plan::{Decision, Item, Plan};
-use super::proc::{MountLine, SwapLine};
+use super::proc::{MountLine, SwapLine, top};
 use super::record::Target;
 use super::request::{Choice, Purpose, Request};
 
@@ -105,9 +106,6 @@ const LOGS: &str = "
 /// `MMC_BLOCK_MAJOR` of the kernel.
 const MMC_MAJOR: u32 = 179;
 
-/// The size in `config/defaults.toml`.
-pub const MEASURED_SIZE: &str = "min(3 * ram, 32GiB)";
-
 impl Profile {
     /// As in a sentence.
     fn name(self) -> &'static str {
@@ -143,7 +141,7 @@ impl Machine {
 
     /// The root file system.
     pub fn root(&self) -> Option<&MountLine> {
-        self.mounts.iter().rfind(|mount| mount.mount_point == "/")
+        top(&self.mounts, "/")
     }
 
     fn is_on_card(&self) -> bool {

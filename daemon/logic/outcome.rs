@@ -10,7 +10,6 @@ use super::text::worded;
 pub struct Outcome {
     /// The target; `None` for the request as a whole.
     pub target: Option<Target>,
-    /// The action.
     pub action: Option<Action>,
     /// The kind of error; `None` on success.
     pub error: Option<ErrorKind>,

@@ -104,7 +104,6 @@ pub enum Standing {
 pub struct Override {
     /// The section: `zram0`, `ramdisk.logs`.
     pub object: String,
-    /// The key.
     pub key: String,
     /// Its value until the next boot, as TOML.
     pub value: String,
@@ -201,14 +200,19 @@ pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {
         match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
+            '"' | '\\' => out.extend(['\\', letter]),
             letter if letter.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(letter))),
             letter => out.push(letter),
         }
     }
     out.push('"');
     out
+}
+
+/// A list of TOML strings.
+pub fn list(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word.as_ref())).collect();
+    format!("[{}]", words.join(", "))
 }
 
 impl Overlay {
@@ -222,18 +226,15 @@ impl Overlay {
         self.set(key, quoted(&exactly(bytes)));
     }
 
-    /// Sets a string.
     pub fn set_text(&mut self, key: &str, text: &str) {
         self.set(key, quoted(text));
     }
 
     /// Sets a list of strings.
     pub fn set_list(&mut self, key: &str, words: &[&str]) {
-        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        self.set(key, format!("[{}]", words.join(", ")));
+        self.set(key, list(words));
     }
 
-    /// Sets a number.
     pub fn set_number(&mut self, key: &str, number: i64) {
         self.set(key, number.to_string());
     }

@@ -5,7 +5,6 @@
 
 use std::str::FromStr;
 
-use super::ramdisk::place::place;
 use super::raw_path::RawPath;
 
 /// Contents of `/proc/meminfo`, in KiB.
@@ -46,35 +45,15 @@ pub fn parse_meminfo(text: &str) -> Memory {
     memory
 }
 
-/// Percentages of the last ten seconds in which tasks waited for memory.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Pressure {
-    /// Some task.
-    pub some: f64,
-    /// All tasks.
-    pub full: f64,
-}
-
-/// Parses `/proc/pressure/memory` (Documentation/accounting/psi.rst); `None` on kernels without it.
-pub fn parse_pressure(text: &str) -> Option<Pressure> {
-    let share = |kind: &str| -> Option<f64> {
-        let line = text.lines().find(|line| line.split(' ').next() == Some(kind))?;
-        line.split(' ').find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
-    };
-    Some(Pressure { some: share("some")?, full: share("full")? })
-}
-
 /// A line of `/proc/swaps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapLine {
     /// The path as shown by the kernel. It may be wrong for swap activated in another mount namespace; compare device
     /// numbers instead.
     pub path: RawPath,
-    /// Size in KiB.
     pub size_kib: u64,
     /// In use, in KiB.
     pub used_kib: u64,
-    /// Priority.
     pub priority: i32,
 }
 
@@ -161,7 +140,6 @@ pub struct MountLine {
     pub device: (u32, u32),
     /// Path within the mounted file system; `/` unless it is a bind mount.
     pub root: RawPath,
-    /// Mount point.
     pub mount_point: RawPath,
     /// File system type. In this and the following fields, invalid UTF-8 is replaced.
     pub fs_type: String,
@@ -192,24 +170,29 @@ pub fn is_local(fs_type: &str) -> bool {
     LOCAL.contains(&fs_type)
 }
 
-/// Whether this mount is the topmost one at its mount point, which is the one that a path leads to.
+/// The topmost mount at exactly this path: the one that the path leads to.
+pub fn top<'a, P: ?Sized>(mounts: &'a [MountLine], path: &P) -> Option<&'a MountLine>
+where
+    RawPath: PartialEq<P>,
+{
+    mounts.iter().rfind(|mount| mount.mount_point == *path)
+}
+
+/// The mount that an absolute path without symbolic links is on.
+pub fn mount_of_path<'a>(mounts: &'a [MountLine], path: &[u8]) -> Option<&'a MountLine> {
+    // Of two mounts on the same directory, the last one is visible.
+    mounts.iter().filter(|mount| mount.covers(path)).max_by_key(|mount| mount.mount_point.as_bytes().len())
+}
+
+/// Whether this mount is the topmost one at its mount point.
 pub fn is_top(mounts: &[MountLine], mount: &MountLine) -> bool {
-    let top = mounts.iter().rev().find(|other| other.mount_point == mount.mount_point);
-    top.is_none_or(|top| top.device == mount.device)
+    top(mounts, &mount.mount_point).is_none_or(|top| top.device == mount.device)
 }
 
 /// The mount of zram device `number` with device number `device`.
 pub fn mount_of(mounts: &[MountLine], number: u32, device: Option<(u32, u32)>) -> Option<&MountLine> {
     let device = device?;
     mounts.iter().find(|mount| mount.is_on(number, device))
-}
-
-/// The visible mount of RAM disk `name` at `path`: the topmost one there, if it is a tmpfs or that of the private
-/// place.
-pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
-    let top = |path: &str| mounts.iter().rev().find(|mount| mount.mount_point == path);
-    let place = top(&place(name)).map(|mount| mount.device);
-    top(path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
 }
 
 /// The mounts of a mount namespace with their ids.
@@ -234,9 +217,7 @@ impl Mounts {
 
     /// The mount that an absolute path without symbolic links is on.
     pub fn of_path(&self, path: &[u8]) -> Option<&MountLine> {
-        let mounts = self.0.iter().filter(|mount| mount.covers(path));
-        // Of two mounts on the same directory, the last one is visible.
-        mounts.max_by_key(|mount| mount.mount_point.as_bytes().len())
+        mount_of_path(&self.0, path)
     }
 }
 
@@ -317,15 +298,6 @@ pub(crate) fn unescape(bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pressure_is_that_of_the_last_ten_seconds() {
-        let text = "some avg10=1.25 avg60=0.50 avg300=0.00 total=42\nfull avg10=0.75 avg60=0.00 avg300=0.00 total=7\n";
-        assert_eq!(parse_pressure(text), Some(Pressure { some: 1.25, full: 0.75 }));
-        for nothing in ["", "some avg60=1", "some avg10=x\nfull avg10=1"] {
-            assert_eq!(parse_pressure(nothing), None, "{nothing}");
-        }
-    }
 
     #[test]
     fn meminfo_is_read_by_name_and_odd_lines_are_left_out() {

@@ -108,7 +108,6 @@ pub struct Record {
     /// be: such a record counts as none.
     #[serde(default)]
     pub boot_id: String,
-    /// The target.
     pub target: Target,
     /// The kernel's `diskseq` of the device, or the inode of its directory in sysfs on kernels without it: its number
     /// may be reused for a device of another program.
@@ -290,7 +289,6 @@ pub enum Undo {
     },
     /// Unmount, if the visible mount is still ours.
     Unmount {
-        /// Mount point.
         mount_point: String,
         /// The zram device; `None` for a tmpfs.
         number: Option<u32>,
@@ -304,7 +302,6 @@ pub enum Undo {
         name: String,
         /// Private mount point.
         place: String,
-        /// Public mount point.
         mount_point: String,
         /// Whether its contents are kept over reboots.
         kept: bool,
@@ -338,10 +335,7 @@ pub enum Undo {
         ours: String,
     },
     /// Remove a directory that we created, if it is empty.
-    RemoveDirectory {
-        /// Its path.
-        path: String,
-    },
+    RemoveDirectory { path: String },
 }
 
 /// Name of the encrypted mapping for `zramN`, and of the loop device of its file, by which they are recognised.

@@ -16,7 +16,6 @@ use super::vm::VmRequest;
 pub enum Request {
     /// A zram device.
     Device(DeviceRequest),
-    /// A RAM disk.
     RamDisk(RamDiskRequest),
     /// Kernel settings.
     Vm(VmRequest),
@@ -79,7 +78,6 @@ pub enum Store<Size = u64> {
     Device(String),
     /// A file created by zramd.
     File {
-        /// Path.
         path: String,
         /// Its size; `None` to choose one that fits.
         size: Option<Size>,
@@ -110,7 +108,6 @@ impl fmt::Display for Writeback {
 pub enum Choice {
     /// Let zramd choose: lz4, else lzo-rle, else the kernel's default.
     Auto,
-    /// This algorithm.
     Named(Algorithm),
 }
 
@@ -136,7 +133,6 @@ pub enum Purpose<Mount = MountRequest> {
     },
     /// A mounted file system.
     Filesystem {
-        /// Type.
         fs_type: String,
         /// Additional arguments for `mkfs`.
         mkfs_options: Vec<String>,
@@ -180,10 +176,8 @@ impl<Mount> Purpose<Mount> {
     }
 }
 
-/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountRequest {
-    /// Mount point.
     pub mount_point: String,
     /// Options in the form of fstab.
     pub options: String,
@@ -223,7 +217,6 @@ pub struct RamDiskRequest {
 /// How the contents of a RAM disk are kept: everything that loading and saving needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepRequest {
-    /// The settings.
     #[serde(flatten)]
     pub settings: KeepSettings,
     /// Maximum size of all snapshots in bytes; `None` for no limit.

@@ -79,12 +79,17 @@ fn emphasis(text: &str) -> Option<usize> {
     is_ours.then_some(codes.len() + "\x1b[m".len())
 }
 
-/// The known word most similar to `word`, if any is similar enough.
+/// The known word most similar to `word`, if any is similar enough: one typing error for each four letters, or `word` has a longer
+/// ending. Case does not count, nor which of `_` and `-` it is.
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let word = word.to_ascii_lowercase().replace('_', "-");
+    let folded = |word: &str| word.to_lowercase().replace('_', "-");
+    let word = folded(word);
     known
-        .map(|other| (strsim::damerau_levenshtein(&word, other), other))
-        .filter(|(distance, other)| *distance <= (other.len() / 4).max(1))
+        .map(|other| (strsim::damerau_levenshtein(&word, &folded(other)), other))
+        .filter(|(distance, other)| {
+            let is_longer = word.starts_with(&folded(other)) && word.len() < 2 * other.len();
+            *distance <= (other.len() / 4).max(1) || is_longer
+        })
         .min()
         .map(|(_, other)| other)
 }
@@ -92,6 +97,24 @@ pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_typing_error_for_each_four_letters_is_similar() {
+        let known = ["ram", "MemoryUsedBytes", "zram-size", "swap_priority"];
+        for (word, meant) in [
+            ("rma", Some("ram")),
+            ("rm", Some("ram")),
+            ("r", None),
+            ("memoryusdbyte", Some("MemoryUsedBytes")),
+            ("ZRAM_SISE", Some("zram-size")),
+            ("swap-priorty", Some("swap_priority")),
+            ("swap_priority_of_all", Some("swap_priority")),
+            ("ramdisk", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, known.into_iter()), meant, "{word}");
+        }
+    }
 
     #[test]
     fn a_terminal_shows_hidden_characters() {

@@ -12,7 +12,7 @@ use super::change::{Action, Change};
 use super::config::Loaded;
 use super::config::lasting::Rewrite;
 use super::config::problem::{Problem, Severity};
-use super::config::render::one_line;
+use super::config::schema::section_of;
 use super::error::{Error, ErrorKind};
 use super::finding::Finding;
 use super::health::config_finding;
@@ -20,6 +20,7 @@ use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
 use super::ramdisk::UnitDisk;
 use super::record::Target;
+use super::render::one_line;
 use super::text::worded;
 use super::unit::ramdisk::place_unit;
 use super::unit::{
@@ -71,7 +72,6 @@ pub struct MaintenanceView {
     pub recompress: bool,
 }
 
-/// A section.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SectionView {
     /// The file in which it begins.
@@ -131,20 +131,9 @@ impl View {
     }
 }
 
-/// The section of a key: `zram0` for `zram0.zram-size`, `ramdisk.logs` for `ramdisk.logs.size`.
-pub fn section_of(key: &str) -> Option<String> {
-    let mut parts = key.split('.');
-    let first = parts.next().filter(|first| !first.is_empty())?;
-    match (first, parts.next()) {
-        ("ramdisk", Some(name)) => Some(format!("ramdisk.{name}")),
-        _ => Some(first.to_owned()),
-    }
-}
-
 /// A change to one target, with the units involved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The target.
     pub target: Target,
     /// The change.
     pub action: Action,
@@ -246,7 +235,6 @@ impl Proposal {
 /// Result for one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// The target.
     pub target: Target,
     /// Errors; empty on success.
     pub errors: Vec<Error>,

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The remedy for zswap.
+pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zswap.enabled=0";
+
 /// A kernel setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use super::bus::error::{Error, ErrorKind, Result};
+use super::error::{Error, ErrorKind, Result};
 use super::lock::lock;
 
 /// Work in progress, by name: `benchmark`, `disk-NAME`, `maintenance`.

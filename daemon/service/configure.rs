@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
-use super::bus::auth::Caller;
-use super::bus::error::{Error, ErrorKind, Result};
+use super::auth::Caller;
 use super::bus::options::{Options, Sections, invalid};
 use super::core::Core;
+use super::error::{Error, ErrorKind, Result};
 use super::operations::{Planned, assign, planned, with_overlay};
 use super::overlay::{drop_in, text_of};
 use super::reconcile::{

@@ -11,12 +11,12 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use zbus::Connection;
 
-use super::bus::DEVICES;
-use super::bus::turn::Turns;
 use super::claims::Claims;
 use super::lock::lock;
+use super::names::DEVICES;
 use super::setup::Source;
 use super::timer::NextSaves;
+use super::turn::Turns;
 use engine::{Error, sample};
 use host::Host;
 use host::linux::{LinuxHost, heap};
@@ -132,7 +132,6 @@ pub struct Core {
     pub turns: Turns,
     /// Work in progress.
     pub claims: Claims,
-    /// Jobs.
     pub jobs: Mutex<Jobs>,
     /// Subscribers to statistics.
     pub subscribers: Mutex<Subscribers>,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use zbus::object_server::InterfaceRef;
 
-use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::job::{Job, State};
 use super::claims::{Claim, Claims};
+use super::error::{Error, ErrorKind, Result};
+use super::job::{Job, State};
 use super::lock::lock;
 use super::setup::Cancel;
 use logic::outcome::Outcome;
@@ -18,7 +18,6 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The running side of a job.
 #[derive(Clone)]
 pub struct Handle {
-    /// Its number.
     pub number: u32,
     /// Cancels the job.
     pub cancel: Cancel,
@@ -26,7 +25,6 @@ pub struct Handle {
     pub cancelled: Arc<tokio::sync::Notify>,
     /// The claim that the job holds.
     pub claim: Option<Arc<Claim>>,
-    /// Its published state.
     pub state: Arc<Mutex<State>>,
     /// Its object on the bus.
     pub object: Option<InterfaceRef<Job>>,

@@ -9,11 +9,11 @@ use zbus::OwnedObjectPath;
 use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 
-use super::bus::caller;
-use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::job::{Job, JobSignals, Subject};
+use super::caller;
 use super::core::Core;
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
+use super::job::{Job, JobSignals, Subject};
 use super::lock::lock;
 use super::work::Order;
 use logic::outcome::Outcome;

@@ -8,8 +8,8 @@ use logic::finding::{Finding, Level};
 use logic::human::human;
 use logic::maintain::arrivals::Totals;
 use logic::maintain::incompressible::LONGEST;
-use logic::maintain::report::Action;
 use logic::maintain::span;
+use logic::upkeep::Action;
 use logic::work::Outcome;
 
 /// The daemon serves.
@@ -105,7 +105,6 @@ pub fn swapping_stopped(arrived: Totals) {
     );
 }
 
-/// Swapping is resumed.
 pub fn swapping_resumed() {
     log::info!(MESSAGE_ID = SWAPPING, ZRAMD_SWAPPING = "resumed"; "swapping is resumed");
 }

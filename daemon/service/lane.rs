@@ -2,7 +2,7 @@
 
 use tokio::task::JoinError;
 
-use super::bus::error::{Error, ErrorKind};
+use super::error::{Error, ErrorKind};
 
 /// Runs `work` on a blocking thread.
 pub async fn run<T, E>(

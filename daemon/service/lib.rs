@@ -3,17 +3,22 @@
 //! One thread, and no timers while there are no callers; blocking threads exist only while they work, and one that sleeps until
 //! memory is short (`incompressible`). Booting does not depend on the daemon, and stopping, upgrading or a crash of it does not change any device.
 
+mod auth;
 pub mod bus;
+mod caller;
 mod claims;
 mod configure;
 mod core;
+pub mod error;
 mod handle;
 mod incompressible;
+mod job;
 mod jobs;
 pub mod journal;
 mod lane;
 mod lock;
 pub(crate) mod maintain;
+pub mod names;
 mod notify;
 mod operations;
 mod overlay;
@@ -31,6 +36,7 @@ mod subscribe;
 mod sync;
 mod systemd;
 pub mod timer;
+mod turn;
 mod watch;
 mod work;
 

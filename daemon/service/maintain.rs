@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::de::IgnoredAny;
 use zbus::OwnedObjectPath;
 
-use super::bus::error::{Error, Result};
 use super::bus::options::{Options, invalid};
 use super::core::{Core, Mode};
+use super::error::{Error, Result};
 use super::handle::Handle;
 use super::journal;
 use super::lock::lock;

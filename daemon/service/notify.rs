@@ -13,12 +13,10 @@ fn send(states: &[NotifyState]) {
     sd_notify::notify(states).ok();
 }
 
-/// READY=1.
 pub fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// RELOADING=1.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -26,7 +24,6 @@ pub fn reloading() {
     }
 }
 
-/// STOPPING=1.
 pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }

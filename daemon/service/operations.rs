@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use zbus::{OwnedObjectPath, Variant};
 
-use super::bus::auth::Caller;
-use super::bus::error::{Error, ErrorKind, Result};
+use super::auth::Caller;
 use super::bus::options::{LONGEST, Options, invalid, none, only_force, texts};
 use super::core::Core;
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::lane;
 use super::overlay::{drop_in, is_transient, switched_off, text_of};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::bus::error::{Error, ErrorKind};
+use super::error::{Error, ErrorKind};
 use host::linux::files;
 use logic::overlay::{ENABLED, Overlay, file_name};
 

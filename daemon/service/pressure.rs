@@ -21,9 +21,8 @@ use logic::maintain::Cause;
 use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
 use logic::maintain::filling::Filling;
-use logic::maintain::pressure::{
-    Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, is_due, is_of_machine, noted, totals,
-};
+use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, is_due, is_of_machine, noted};
+use logic::psi::Pressure;
 use logic::sample::Snapshot;
 
 /// Delay of the first poll after a wake-up.
@@ -96,15 +95,15 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
             // The kernel does not update averages more often.
             due = now + std::mem::replace(&mut interval, LOOK);
             let text = File::open(FILE).and_then(std::io::read_to_string).unwrap_or_default();
-            let totals = totals(&text);
-            if let Some(change) = totals.and_then(|totals| gauge.look(policy.thresholds, now, totals)) {
+            let found = Pressure::parse(&text);
+            if let Some(change) = found.and_then(|found| gauge.look(policy.thresholds, now, found)) {
                 let reason = format!("{}; {}", change.reason, arrived.sentence(&sample));
                 journal::pressure(change.to.word(), change.from.word(), &reason);
                 note(core, change.to, &reason);
                 announce(core, change.to, &reason).await;
             }
             // What cannot be read for a while says nothing any more.
-            quiet = if gauge.level == Level::None || totals.is_none() { quiet + 1 } else { 0 };
+            quiet = if gauge.level == Level::None || found.is_none() { quiet + 1 } else { 0 };
             if quiet == QUIET {
                 clear(core, "it cannot be read any more");
                 seen.alarms.calm(&sample);

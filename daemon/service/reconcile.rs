@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::bus::error::{Error, ErrorKind, Result};
 use super::claims::{self, Claim};
 use super::core::{Core, Mode, Phase};
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::lane;
 use super::setup::Cancel;
@@ -51,7 +51,6 @@ pub struct Wish {
 /// The runtime section before the operation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Before {
-    /// Its name.
     pub section: String,
     /// Text of its file, if there was one.
     pub text: Option<String>,
@@ -65,7 +64,6 @@ impl Wish {
         Wish { forced, ..Wish::default() }
     }
 
-    /// One target.
     pub fn one(target: Target, forced: bool) -> Wish {
         Wish { only: Some(BTreeSet::from([target])), ..Wish::everything(forced) }
     }

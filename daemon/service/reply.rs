@@ -7,8 +7,8 @@ use std::time::Duration;
 use zbus::Connection;
 
 use super::NAME;
-use super::bus::BUS;
-use super::bus::error::{Error, ErrorKind, Result};
+use super::error::{Error, ErrorKind, Result};
+use super::names::BUS;
 
 /// Time limit of sd-bus and libdbus for a reply.
 const LIMIT: Duration = Duration::from_secs(25);
@@ -40,7 +40,6 @@ pub const THE_BUS: Program = Program {
     limit: LIMIT,
 };
 
-/// polkit.
 pub const POLKIT: Program = Program {
     name: "org.freedesktop.PolicyKit1",
     title: "polkit",

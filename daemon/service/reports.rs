@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zbus::OwnedVariant;
 
-use super::bus::auth::Caller;
+use super::auth::Caller;
 use super::bus::options::Options;
 use super::core::Core;
 use super::handle::Handle;
@@ -15,12 +15,11 @@ use super::maintain::NAME;
 use super::reconcile::{Wish, With, reconcile, told};
 use super::watch::follow_directory;
 use host::linux::work;
-use logic::maintain::report::Report;
-use logic::maintain::resize::{Resize, Step};
 use logic::record::Target;
+use logic::resize::{Resize, Step};
+use logic::upkeep::Report;
 use logic::work::{Outcome, Work};
 
-/// Follows the reports.
 pub async fn follow_reports(core: Arc<Core>) {
     let mut last = u64::MAX;
     // The last work to end removes the directory, and with it the watch.

@@ -20,7 +20,7 @@ use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
 use super::{
-    NAME, ROOT, bus, incompressible, journal, maintain, notify, pressure, reports, stream, watch, work,
+    NAME, ROOT, incompressible, journal, maintain, names, notify, pressure, reports, stream, watch, work,
 };
 use host::linux::{files, stalls, unit_files};
 use logic::exit::ExitStatus;
@@ -157,8 +157,8 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
 async fn own_name(connection: &Connection) -> Result<MessageStream, Failure> {
     let rule = MatchRule::builder()
         .msg_type(zbus::message::Type::Signal)
-        .sender(bus::BUS)
-        .interface(bus::BUS)
+        .sender(names::BUS)
+        .interface(names::BUS)
         .member("NameLost")
         .arg(0, NAME)
         .build()?;
@@ -167,7 +167,7 @@ async fn own_name(connection: &Connection) -> Result<MessageStream, Failure> {
     match connection.request_name_with_flags(NAME, RequestNameFlags::DO_NOT_QUEUE).await {
         Ok(_) => Ok(lost),
         Err(zbus::Error::NameTaken) => {
-            let pid = bus::ask(connection, "GetConnectionUnixProcessID", NAME).await?;
+            let pid = names::ask(connection, "GetConnectionUnixProcessID", NAME).await?;
             Err(Failure::AlreadyRunning(pid))
         }
         Err(error) => Err(Failure::NoName(error)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use super::bus::error::Result;
+use super::error::Result;
 use super::lane;
 use super::lock::lock;
 use host::linux::process::{self, Pidfd};

@@ -9,13 +9,14 @@ use zbus::object_server::SignalEmitter;
 
 use super::ROOT;
 use super::bus::device::{Device, stats_map};
-use super::bus::error::{Error, ErrorKind, Result};
 use super::bus::filesystem::{self, Filesystem};
 use super::bus::manager::{self, Manager};
 use super::bus::ramdisk::{self, RamDisk};
-use super::bus::{BUS, caller, device_path, disk_path};
+use super::caller;
 use super::core::{Core, Selection};
+use super::error::{Error, ErrorKind, Result};
 use super::lock::lock;
+use super::names::{BUS, device_path, disk_path};
 use super::stream;
 
 /// Minimum interval.

@@ -9,14 +9,15 @@ use zbus::names::InterfaceName;
 use zbus::object_server::{Interface, SignalEmitter};
 use zbus::{Connection, OwnedVariant, Variant};
 
+use super::bus::EMITTING;
 use super::bus::benchmark::{self, Benchmark};
 use super::bus::device::Device;
 use super::bus::filesystem::Filesystem;
 use super::bus::manager::Manager;
 use super::bus::ramdisk::RamDisk;
 use super::bus::swap::Swap;
-use super::bus::{EMITTING, device_path, disk_path};
 use super::core::Core;
+use super::names::{device_path, disk_path};
 use super::ranks::Ranks;
 use logic::finding::Finding;
 use logic::sample::{RoleView, Snapshot};

@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use tokio::sync::Mutex;
 use zbus::{Connection, OwnedVariant};
 
-use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::label;
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
+use super::names::label;
 use super::reply::PID_1;
 use super::stream;
 use logic::record::Target;
@@ -21,9 +21,7 @@ const UNIT: &str = "org.freedesktop.systemd1.Unit";
 /// A verb for a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Start it.
     Start,
-    /// Stop it.
     Stop,
     /// Apply changed options to it.
     Reload,

@@ -10,8 +10,8 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use serde::de::IgnoredAny;
 use tokio::io::Interest;
 
-use super::bus::error::{Error, ErrorKind, Result};
 use super::core::{Core, Mode};
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::systemd::{DONE, Systemd, Verb};
 use super::watch::watched;

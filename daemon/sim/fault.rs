@@ -9,7 +9,6 @@ use host::Errno;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Killed;
 
-/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The call fails without doing anything.

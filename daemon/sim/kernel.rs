@@ -127,7 +127,6 @@ impl KernelConfig {
 /// A file system on a device: only its type and its directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Type.
     pub fs_type: String,
     /// Number of its tree of directories.
     pub tree: usize,

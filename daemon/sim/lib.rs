@@ -45,7 +45,6 @@ pub enum Module {
 pub struct Swap {
     /// N of `zramN`.
     pub number: u32,
-    /// Priority.
     pub priority: i32,
     /// Whether freed pages are discarded.
     pub discard: bool,

@@ -10,14 +10,10 @@ use logic::record::MountId;
 /// Inode of the only mount namespace.
 pub(super) const NAMESPACE: u64 = 1;
 
-/// One mount.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mount {
-    /// Mount point.
     pub mount_point: String,
-    /// Type.
     pub fs_type: String,
-    /// Source.
     pub source: String,
     /// Options as given.
     pub options: String,

@@ -79,6 +79,7 @@ impl SimHost {
 impl Host for SimHost {
     fn bytes(&self, file: MachineFile) -> Result<Vec<u8>, HostError> {
         let state = self.machine.look();
+        let missing = || HostError::new(format!("{file:?}"), "read", Errno::NOENT);
         let text = match file {
             MachineFile::Meminfo => state.meminfo(),
             MachineFile::Swaps => state.proc_swaps(),
@@ -95,15 +96,15 @@ impl Host for SimHost {
             }
             MachineFile::Cpuinfo => "model name : simulated\n".to_owned(),
             MachineFile::OnlineCpus => format!("0-{}\n", state.cpus - 1),
-            MachineFile::Loadavg => "0.00 0.00 0.00 1/100 1\n".to_owned(),
+            MachineFile::Loadavg => format!("{:.2} 0.00 0.00 1/100 1\n", state.busy.load),
             MachineFile::Vmstat | MachineFile::Diskstats | MachineFile::PressureLevel => String::new(),
             MachineFile::Resume => "0:0\n".to_owned(),
             MachineFile::Controllers => state.controllers.clone(),
             MachineFile::BootId => format!("{}\n", state.boot_id),
             MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
-            MachineFile::Verdict | MachineFile::MemoryPressure | MachineFile::CpuPressure => {
-                return Err(HostError::new(format!("{file:?}"), "read", Errno::NOENT));
-            }
+            MachineFile::MemoryPressure => state.busy.memory_pressure().ok_or_else(missing)?,
+            MachineFile::CpuPressure => state.busy.cpu_pressure().ok_or_else(missing)?,
+            MachineFile::Verdict => return Err(missing()),
         };
         let further = state.further.get(&file).map_or(&[][..], Vec::as_slice);
         Ok([text.as_bytes(), further].concat())

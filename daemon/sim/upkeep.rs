@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::SimHost;
-use host::upkeep::{Priority, Resource, StateFile, Upkeep};
+use host::upkeep::{Priority, StateFile, Upkeep};
 use host::{Errno, HostError};
 
 /// Load of a machine.
@@ -19,22 +19,24 @@ pub struct Busy {
     pub battery: Option<u8>,
 }
 
+impl Busy {
+    /// `/proc/pressure/cpu`.
+    pub(crate) fn cpu_pressure(self) -> Option<String> {
+        Some(pressure(self.cpu?, 0.0))
+    }
+
+    /// `/proc/pressure/memory`.
+    pub(crate) fn memory_pressure(self) -> Option<String> {
+        Some(pressure(self.memory?, self.memory?))
+    }
+}
+
+fn pressure(some: f64, full: f64) -> String {
+    let line = |name: &str, share: f64| format!("{name} avg10={share:.2} avg60=0.00 avg300=0.00 total=0\n");
+    line("some", some) + &line("full", full)
+}
+
 impl Upkeep for SimHost {
-    fn pressure(&self, resource: Resource) -> Option<String> {
-        let busy = self.machine().look().busy;
-        let (some, full) = match resource {
-            Resource::Cpu => (busy.cpu?, 0.0),
-            Resource::Memory => (busy.memory?, busy.memory?),
-        };
-        let line =
-            |name: &str, share: f64| format!("{name} avg10={share:.2} avg60=0.00 avg300=0.00 total=0\n");
-        Some(line("some", some) + &line("full", full))
-    }
-
-    fn load(&self) -> Option<String> {
-        Some(format!("{:.2} 0.00 0.00 1/1 1\n", self.machine().look().busy.load))
-    }
-
     fn on_battery(&self) -> Option<u8> {
         self.machine().look().busy.battery
     }

@@ -8,12 +8,13 @@ use logic::config::key::Key;
 use logic::config::problem::Severity;
 use logic::config::schema::SectionKind;
 use logic::config::settings::PageSource;
-use logic::config::{self, Loaded, render, schema, settings};
+use logic::config::{self, Loaded, schema, settings};
 use logic::exit::ExitStatus;
 use logic::facts::Facts;
 use logic::plan::{self, Activation, Decision, Plan};
 use logic::proc::Memory;
 use logic::record::Target;
+use logic::render;
 use logic::request::{Purpose, Request};
 use proptest::prelude::*;
 

@@ -245,8 +245,12 @@ fn comment_before(source: &str, line: &str) -> String {
 
 /// Source of an interface.
 fn source_of(interface: &str) -> String {
-    let found = fs::read_dir(repository("daemon/service/bus")).unwrap().find_map(|file| {
-        let source = fs::read_to_string(file.unwrap().path()).unwrap();
+    let files =
+        ["daemon/service", "daemon/service/bus"].map(|place| fs::read_dir(repository(place)).unwrap());
+    let mut paths =
+        files.into_iter().flatten().map(|file| file.unwrap().path()).filter(|path| path.is_file());
+    let found = paths.find_map(|path| {
+        let source = fs::read_to_string(path).unwrap();
         source.contains(&format!("#[interface(name = \"{interface}\"")).then_some(source)
     });
     found.unwrap_or_else(|| panic!("no file has the interface {interface}"))

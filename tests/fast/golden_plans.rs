@@ -11,11 +11,12 @@ use std::fs;
 use crate::support::{golden, repository};
 
 use host::{Host, SwapSpec};
-use logic::config::{self, Loaded, render};
+use logic::config::{self, Loaded};
 use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::expr::{Expr, Variables, size_in_bytes};
 use logic::plan::{Activation, Plan, Step, report};
+use logic::render;
 use sim::kernel::KernelConfig;
 use sim::{Module, SimMachine, State, survive};
 

@@ -36,6 +36,7 @@ mod init;
 mod lasting;
 mod layers;
 mod links;
+mod long_results;
 mod maintenance;
 mod maintenance_budget;
 mod maintenance_ends;

@@ -404,10 +404,11 @@ fn a_machine_that_is_busy_is_left_alone() {
     let (machine, loaded) = short_of_memory(KernelConfig::full());
     store(&machine, false, 0..100);
     pass_time(&machine, 26 * HOUR);
-    let quiet = Busy { load: 3.0, cpu: Some(20.0), memory: Some(15.0), battery: Some(40) };
+    // The load does not count where the kernel says whether tasks wait.
+    let quiet = Busy { load: 5.0, cpu: Some(20.0), memory: Some(15.0), battery: Some(40) };
     // Conditions, and whether they also apply when memory is short. There are four CPUs.
     for (busy, figure, always) in [
-        (Busy { load: 3.7, ..quiet }, "0.9", false),
+        (Busy { load: 3.7, cpu: None, ..quiet }, "0.9", false),
         (Busy { cpu: Some(26.0), ..quiet }, "26 %", false),
         (Busy { memory: Some(21.0), ..quiet }, "21 %", false),
         (Busy { battery: Some(29), ..quiet }, "29 %", true),

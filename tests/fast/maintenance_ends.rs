@@ -9,7 +9,7 @@ use host::upkeep::Priority;
 use host::{Errno, Host, MachineFile};
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;
-use logic::maintain::report::Report;
+use logic::upkeep::Report;
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
 

@@ -6,9 +6,9 @@ use engine::maintain::{self, Order, Unwatched};
 use engine::reload::{Scope, carry_out, survey};
 use logic::config::{self, Loaded};
 use logic::maintain::Cause;
-use logic::maintain::resize::{Resize, Step};
 use logic::plan::Activation;
 use logic::record::Target;
+use logic::resize::{Resize, Step};
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
 

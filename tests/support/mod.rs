@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use engine::work::Stopped;
 use logic::config::problem::Problem;
-use logic::config::render;
+use logic::render;
 use rustix::fs::{FlockOperation, flock};
 
 /// Runs `zramd-setup` with these arguments.

@@ -8,7 +8,7 @@ use host::{BlockProbe, Host};
 use logic::config::{self, Loaded};
 use logic::device::attribute::Attribute;
 use logic::maintain::Cause;
-use logic::maintain::report::Report;
+use logic::upkeep::Report;
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
 

@@ -54,7 +54,6 @@ Exit status: 0 done, 1 failed or wrong configuration, 2 wrong usage, 4 no such d
 /// A command with its options.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// The command.
     pub command: Command,
     /// `--config`.
     pub config: Option<PathBuf>,
@@ -72,7 +71,6 @@ pub struct Invocation {
     pub runtime: Option<(String, Option<String>)>,
 }
 
-/// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     Plan,

@@ -8,11 +8,12 @@ use host::linux::files;
 use host::linux::unit_files::disks;
 use host::out;
 use logic::config::problem::{Problem, Severity};
-use logic::config::{self, Loaded, render};
+use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
 use logic::overlay;
 use logic::plan::{self, Activation, Decision, Plan};
 use logic::record::Target;
+use logic::render;
 use logic::unit::unit_files;
 
 use super::args::{Command, Invocation};

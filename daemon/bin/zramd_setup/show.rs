@@ -7,9 +7,9 @@ use engine::apply::Outcome;
 use engine::status::Row;
 use host::out;
 use logic::config::problem::{Problem, Severity};
-use logic::config::render;
 use logic::human::human;
 use logic::plan::{Decision, Plan};
+use logic::render;
 use logic::table;
 use serde::Serialize;
 

@@ -9,8 +9,8 @@ use host::linux::LinuxHost;
 use logic::exit::ExitStatus;
 use logic::maintain::Cause;
 use logic::maintain::pass::Pages;
-use logic::maintain::report::Report;
 use logic::proc::device_number;
+use logic::upkeep::Report;
 use service::journal;
 
 use super::{configured, frame};

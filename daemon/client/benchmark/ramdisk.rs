@@ -9,7 +9,6 @@ use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::table;
 
-/// Runs `bench ramdisk`.
 pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
     let options = Options {
         paths: words.paths.clone(),

@@ -9,7 +9,6 @@ use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::table;
 
-/// Runs `bench swap`.
 pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
     let options = Options {
         memory: words.memory,

@@ -12,7 +12,6 @@ use crate::gather;
 pub(super) struct FilledSwap {
     /// N of its `zramN`.
     pub number: u32,
-    /// Its statistics.
     pub memory: MmStat,
     /// Pages stored, same-filled ones included.
     pub used: u64,

@@ -18,11 +18,12 @@ use host::linux::{clock, interrupt, priority};
 use host::{Host, MachineFile};
 use logic::benchmark::advice;
 use logic::benchmark::candidates::{self, Candidate};
-use logic::benchmark::quiet::{self, Pressure, Stall};
+use logic::benchmark::quiet;
 use logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
 use logic::benchmark::verdict::{self, Choice};
 use logic::device::algorithm::Algorithm;
 use logic::human::human;
+use logic::psi::Usage;
 use logic::text::worded;
 
 /// Time to create and remove the device, beyond the budget.
@@ -57,7 +58,6 @@ const ROUNDS_FOR_P99: u32 = 3;
 pub struct Measured {
     /// All figures.
     pub report: Report,
-    /// The chosen algorithm.
     pub chosen: Algorithm,
     /// The algorithms that this kernel offers.
     pub offered: Vec<String>,
@@ -72,7 +72,7 @@ struct Run<'a, H: Host> {
     host: &'a mut H,
     options: &'a Options,
     begun: Instant,
-    pressure: Pressure,
+    usage: Usage,
     scratch: Scratch,
     node: PathBuf,
     sample: Sample,
@@ -94,8 +94,8 @@ pub fn run<H: Host>(
     if let Source::File(path) = &options.source {
         sample::open(path)?;
     }
-    let pressure = look(host);
-    if let Some(why) = quiet::before(&pressure, options.idle) {
+    let usage = gather::usage(host);
+    if let Some(why) = quiet::before(&usage, options.idle) {
         return Err(options.postponed(&why));
     }
     if options.idle {
@@ -115,7 +115,7 @@ pub fn run<H: Host>(
     }
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
-    let mut run = Run { host, options, begun, pressure, scratch, node, sample, report };
+    let mut run = Run { host, options, begun, usage, scratch, node, sample, report };
     let mut measured = run.measure();
     // Release the device also after an error.
     let Run { host, scratch, .. } = run;
@@ -129,17 +129,6 @@ pub fn run<H: Host>(
         (Ok(_), Err(error)) => Err(error.into()),
         (Err(Stopped::Failed(error)), Err(other)) => Err(Stopped::Failed(error.join(other))),
         (Err(stopped), _) => Err(stopped),
-    }
-}
-
-fn look<H: Host>(host: &H) -> Pressure {
-    let stall = |file| Stall::parse(&host.text(file).ok()?);
-    let load = host.text(MachineFile::Loadavg).ok();
-    let load = load.and_then(|text| text.split(' ').next()?.parse::<f64>().ok()).unwrap_or(0.0);
-    Pressure {
-        memory: stall(MachineFile::MemoryPressure),
-        cpu: stall(MachineFile::CpuPressure),
-        load: load / f64::from(host.cpus().max(1)),
     }
 }
 
@@ -189,8 +178,8 @@ impl<H: Host> Run<'_, H> {
         if interrupt::is_asked() {
             return Err(cancelled());
         }
-        let now = look(self.host);
-        match quiet::meanwhile(&self.pressure, &now, self.elapsed(), self.options.idle) {
+        let now = gather::usage(self.host);
+        match quiet::meanwhile(&self.usage, &now, self.elapsed(), self.options.idle) {
             Some(why) => Err(Stopped::Postponed(format!("the benchmark was aborted: {why}"))),
             None => Ok(()),
         }

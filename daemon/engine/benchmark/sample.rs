@@ -30,7 +30,6 @@ pub enum Source {
     Processes(Vec<u32>),
     /// Generated pages only, in the built-in mixture.
     Generator,
-    /// A file.
     File(PathBuf),
 }
 

@@ -16,7 +16,6 @@ const SURE: f64 = verdict::MARGIN / 4.0;
 
 /// Measurements of one candidate.
 pub(super) struct Trial {
-    /// The candidate.
     pub candidate: Candidate,
     /// Writes with one thread, one page per request.
     pub write: Pass,

@@ -1,5 +1,4 @@
-//! One zram device: creating, controlling, draining.
+//! One zram device: controlling, draining.
 
 pub mod control;
-pub(crate) mod create;
 pub mod drain;

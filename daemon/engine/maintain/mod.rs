@@ -25,11 +25,11 @@ use logic::human::human;
 use logic::maintain::marks::{Marking, Marks, Step};
 use logic::maintain::pass::{Decision, Pages};
 use logic::maintain::pressure::{self, Level};
-use logic::maintain::report::{Action, Report, Used};
 use logic::maintain::{Cause, gate, span};
 use logic::maintain::{recompress as recompression, writeback as write_back};
 use logic::plan::wanted::variables;
 use logic::text::worded;
+use logic::upkeep::{Action, Report, Used};
 use observe::{Device, Machine};
 use state::State;
 

@@ -6,7 +6,7 @@ use super::state::{DeviceState, State};
 use crate::error::Error;
 use crate::gather::{self, absent};
 use host::HostError;
-use host::upkeep::{Resource, Upkeep};
+use host::upkeep::Upkeep;
 use logic::device::algorithm::{Algorithm, parse_recomp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, MmStat};
@@ -14,7 +14,6 @@ use logic::facts::Facts;
 use logic::maintain::budget::Clocks;
 use logic::maintain::gate::{self, Conditions};
 use logic::maintain::{Moment, age};
-use logic::proc::parse_pressure;
 use logic::record::{Progress, Record, Target};
 use logic::request::Request;
 
@@ -44,15 +43,8 @@ impl Machine {
         // If a file cannot be read, memory counts as empty, which selects only the oldest pages.
         let facts = gather::machine(host);
         let memory = facts.memory;
-        let pressure = |resource| host.pressure(resource).as_deref().and_then(parse_pressure);
         let conditions = Conditions {
-            load_per_cpu: host
-                .load()
-                .as_deref()
-                .and_then(gate::load)
-                .map(|load| load / f64::from(host.cpus().max(1))),
-            cpu_pressure: pressure(Resource::Cpu).map(|pressure| pressure.some),
-            memory_pressure: pressure(Resource::Memory).map(|pressure| pressure.full),
+            usage: gather::usage(host),
             on_battery: host.on_battery(),
             since_resume: state.resumed.map(|resumed| now.awake.saturating_sub(resumed)),
         };

@@ -9,12 +9,12 @@ use crate::device::control;
 use crate::gather;
 use logic::config::settings::Settings;
 use logic::facts::Facts;
-use logic::maintain::resize::{Seen, Step, decide};
 use logic::plan::Activation;
 use logic::plan::wanted::wanted;
 use logic::proc::Memory;
 use logic::record::{Progress, Record, Target};
 use logic::request::{DeviceRequest, Purpose, Request};
+use logic::resize::{Seen, Step, decide};
 
 /// How long to wait for a second device before requesting it again.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use host::HostError;
 use host::upkeep::{StateFile, Upkeep};
 use logic::maintain::marks::{Marking, Marks};
-use logic::maintain::report::Total;
 use logic::maintain::suspend::History;
+use logic::upkeep::Total;
 
 /// Contents of the state file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -77,7 +77,6 @@ impl State {
         read.filter(|state| state.boot_id == boot_id).unwrap_or(State { boot_id, ..State::default() })
     }
 
-    /// Writes the state.
     pub fn write<H: Upkeep>(&self, host: &mut H) -> Result<(), HostError> {
         let text = serde_json::to_string(self)
             .map_err(|error| HostError::text(StateFile::Boot.path(), "write JSON", error.to_string()))?;

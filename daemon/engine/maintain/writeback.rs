@@ -13,8 +13,8 @@ use logic::maintain::age::ages;
 use logic::maintain::budget::Ledger;
 use logic::maintain::chunk::Chunks;
 use logic::maintain::filling::excess;
-use logic::maintain::report::Budget;
 use logic::maintain::writeback::{LEAST, Seen, Settings, decide, whole_pages};
+use logic::upkeep::Budget;
 
 const POLICY: &str = super::WRITE_BACK;
 

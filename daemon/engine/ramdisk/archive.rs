@@ -213,7 +213,6 @@ pub fn check<R: Read>(
 /// An entry that can be loaded.
 #[derive(Debug)]
 pub struct Admitted {
-    /// The entry.
     pub entry: Entry,
     /// The number of the directory itself, or of the one that contains the entry.
     pub directory: usize,
@@ -224,7 +223,6 @@ pub struct Admitted {
 /// The names seen in an archive. Paths are kept as digests only, so that memory does not grow with the depth of a tree.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// Its directories.
     pub directories: Directories,
     /// Number of each directory by the digest of its path, or [`LEAF`].
     seen: HashMap<[u8; 16], usize>,

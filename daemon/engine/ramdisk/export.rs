@@ -234,7 +234,6 @@ fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, G
 
 /// Whether a generation can be read, as far as its manifest says.
 pub enum Readable<'a> {
-    /// With this manifest.
     As(&'a Manifest),
     /// The manifest is damaged or does not match the archive, which may be intact.
     Perhaps(String),

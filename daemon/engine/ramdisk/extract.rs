@@ -36,7 +36,6 @@ const BLOCK: usize = 4096;
 /// Result of an extraction.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Extracted {
-    /// Entries.
     pub entries: u64,
     /// Bytes of files.
     pub bytes: u64,

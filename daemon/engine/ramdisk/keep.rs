@@ -57,7 +57,7 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
         .iter()
         .find(|problem| problem.severity == Severity::Error && own(&problem.origin.key));
     Err(match (mistake, configured) {
-        (Some(problem), _) => Error::new(ErrorKind::Config, logic::config::render::one_line(problem)),
+        (Some(problem), _) => Error::new(ErrorKind::Config, logic::render::one_line(problem)),
         (None, Some(_)) => Error::new(
             ErrorKind::Unsupported,
             format!("{name}: its contents are not kept; write persist = \"snapshot\" in [{section}]"),

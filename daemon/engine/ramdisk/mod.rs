@@ -43,7 +43,6 @@ pub use trouble::Trouble;
 /// A RAM disk and the settings of its snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Its name.
     pub name: String,
     /// The private mount point where it is loaded and saved.
     pub place: PathBuf,

@@ -58,7 +58,6 @@ pub enum Saved {
     Written {
         /// Number of the generation.
         generation: u64,
-        /// Its manifest.
         manifest: Box<Manifest>,
         /// Numbers of the generations that were pruned.
         pruned: Vec<u64>,
@@ -573,7 +572,6 @@ pub struct Room {
     pub needed_bytes: u64,
     /// Bytes that it gains by removing what is pruned after it.
     pub spare_bytes: u64,
-    /// Bytes free.
     pub free_bytes: u64,
 }
 

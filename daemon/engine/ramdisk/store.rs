@@ -146,7 +146,6 @@ struct Note {
 /// An archive that is being written.
 #[derive(Debug)]
 pub struct Draft {
-    /// The file.
     pub file: OwnedFd,
     /// Its temporary name, on file systems without unnamed files.
     name: Option<String>,
@@ -272,7 +271,6 @@ impl Store {
         Ok(self.calls.lock(self.fd(), &self.path, PATIENCE)?)
     }
 
-    /// The directory.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
@@ -358,7 +356,6 @@ impl Store {
         self.calls.read_text(self.fd(), name).map_err(self.at(name, "read"))
     }
 
-    /// One generation.
     pub(super) fn find(&self, number: u64) -> Result<Generation, Error> {
         let found = self.listing()?.generations.into_iter().find(|generation| generation.number == number);
         found.ok_or_else(|| {

@@ -28,7 +28,6 @@ pub const LOST_AND_FOUND: &[u8] = b"lost+found";
 /// A directory; its name is in [`Tree::names`].
 #[derive(Debug)]
 pub struct Directory {
-    /// Its metadata.
     pub meta: Meta,
     /// Its entries other than directories.
     pub leaves: Range<usize>,
@@ -37,15 +36,12 @@ pub struct Directory {
 /// An entry that is not a directory.
 #[derive(Debug)]
 pub struct Leaf {
-    /// Its name.
     pub name: Vec<u8>,
-    /// Its metadata.
     pub meta: Meta,
     /// The index of the first leaf that is the same file (a hard link).
     pub first: Option<usize>,
 }
 
-/// A tree.
 #[derive(Debug, Default)]
 pub struct Tree {
     /// Paths of the directories, by number.

@@ -153,7 +153,6 @@ fn path_of(directory: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", directory.as_raw_fd())
 }
 
-/// Mounts.
 pub fn mount(root: &Path, spec: &MountSpec) -> Result<(), HostError> {
     let (flags, words) = split(&spec.options);
     let data = data(spec, words)?;

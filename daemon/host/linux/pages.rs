@@ -59,26 +59,22 @@ impl Pages {
         self.page
     }
 
-    /// All bytes.
     #[allow(unsafe_code)]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping has this length, is readable, initialised by the kernel, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count * self.page) }
     }
 
-    /// All bytes, mutable.
     #[allow(unsafe_code)]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `bytes`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.count * self.page) }
     }
 
-    /// One page.
     pub fn page(&self, index: usize) -> &[u8] {
         &self.bytes()[index * self.page..][..self.page]
     }
 
-    /// One page, mutable.
     pub fn page_mut(&mut self, index: usize) -> &mut [u8] {
         let page = self.page;
         &mut self.bytes_mut()[index * page..][..page]

@@ -24,7 +24,6 @@ fn directory(root: &Path, process: u32) -> PathBuf {
     root.join(format!("proc/{process}"))
 }
 
-/// One process.
 #[derive(Debug)]
 pub struct ProcessMemory {
     memory: File,

@@ -18,7 +18,6 @@ use logic::maintain::arrivals::Totals;
 use logic::proc::parse_meminfo;
 use logic::vm::Tunable;
 
-/// The file.
 pub const FILE: &str = "/proc/pressure/memory";
 
 /// Asks the kernel for reports by this trigger. Before Linux 6.5, and for a fast trigger, the process needs `CAP_SYS_RESOURCE` at this

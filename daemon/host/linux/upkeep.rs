@@ -6,25 +6,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{LinuxHost, durable, files, priority};
-use crate::upkeep::{Priority, Resource, StateFile, Upkeep};
+use crate::upkeep::{Priority, StateFile, Upkeep};
 use crate::{Host, HostError};
 
 /// Bytes per sector in `/sys/dev/block/*/size`, independent of the device.
 const SECTOR: u64 = 512;
 
 impl Upkeep for LinuxHost {
-    fn pressure(&self, resource: Resource) -> Option<String> {
-        let path = match resource {
-            Resource::Cpu => "/proc/pressure/cpu",
-            Resource::Memory => "/proc/pressure/memory",
-        };
-        self.read(path).ok()
-    }
-
-    fn load(&self) -> Option<String> {
-        self.read("/proc/loadavg").ok()
-    }
-
     fn on_battery(&self) -> Option<u8> {
         on_battery(&self.path("/sys/class/power_supply"))
     }

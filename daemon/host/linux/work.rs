@@ -7,7 +7,6 @@ use std::path::Path;
 use super::{files, lock};
 use crate::{Errno, HostError};
 
-/// The directory.
 pub const DIRECTORY: &str = "/run/zramd/work";
 
 /// Path of the state file of a work.

@@ -5,7 +5,6 @@ use crate::device::algorithm::Algorithm;
 /// An algorithm to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The algorithm.
     pub algorithm: Algorithm,
     /// Why it is not eligible as the verdict; empty if it is.
     pub never: String,

@@ -9,13 +9,11 @@ pub struct Latency {
     pub requests: u64,
     /// Minimum, in nanoseconds.
     pub min_ns: u64,
-    /// Mean.
     pub mean_ns: u64,
     /// Median.
     pub p50_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
-    /// Maximum.
     pub max_ns: u64,
 }
 

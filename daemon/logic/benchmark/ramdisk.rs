@@ -58,7 +58,6 @@ pub enum Contents {
 /// One pass over the whole size in requests of [`BLOCK`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pass {
-    /// Bytes per second.
     pub bytes_per_second: u64,
     /// The longest request, in nanoseconds.
     pub slowest_block_ns: u64,

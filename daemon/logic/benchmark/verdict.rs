@@ -30,7 +30,6 @@ pub struct Before {
 /// The new verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The algorithm.
     pub algorithm: Algorithm,
     /// See [`Before::better_runs`].
     pub better_runs: u32,

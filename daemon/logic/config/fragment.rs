@@ -28,14 +28,11 @@ pub struct Fragment {
 pub struct Section {
     /// Position of its name.
     pub origin: Origin,
-    /// Its assignments.
     pub keys: BTreeMap<String, Assignment>,
 }
 
-/// One assignment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
-    /// The value.
     pub value: Value,
     /// Position of the value.
     pub origin: Origin,

@@ -2,15 +2,15 @@
 
 use super::key::{Key, Type};
 use super::keys::device as keys;
+use super::pasted;
 use super::problem::Origin;
 use super::schema::{POLICIES, SectionKind};
 use super::value::Value;
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
-use crate::import::algorithms as pasted;
 use crate::overlay::quoted;
 use crate::text::nearest;
-use crate::unit::escape_path;
+use crate::unit_name::escape_path;
 
 /// `write NAME = VALUE` with a value that was probably meant and that the parser of the key accepts. `written` is a text that it does
 /// not accept, or what the line has instead of a value.

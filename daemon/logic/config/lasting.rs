@@ -13,9 +13,7 @@ use crate::error::{Error, ErrorKind};
 
 /// The drop-in.
 pub const FILE: &str = "/etc/zramd/zramd.toml.d/99-zramdctl.toml";
-/// Its directory.
 pub const DIRECTORY: &str = "/etc/zramd/zramd.toml.d";
-/// Its name.
 pub const NAME: &str = "99-zramdctl.toml";
 
 /// First line of a new file.
@@ -27,9 +25,7 @@ pub type Changes = BTreeMap<String, BTreeMap<String, Option<String>>>;
 /// The text of the drop-in before and after a change; `None` without the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rewrite {
-    /// Before.
     pub before: Option<String>,
-    /// After.
     pub after: Option<String>,
 }
 

@@ -21,7 +21,6 @@ pub struct Entry {
     pub name: String,
     /// The whole path.
     pub path: PathBuf,
-    /// Its contents.
     pub kind: EntryKind,
 }
 

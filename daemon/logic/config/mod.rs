@@ -16,13 +16,14 @@ pub mod lasting;
 pub mod locate;
 pub(crate) mod maintain;
 pub mod merge;
+pub(crate) mod pasted;
 pub mod problem;
 mod ramdisk;
-pub mod render;
 pub mod schema;
 pub(crate) mod section;
 pub mod settings;
 mod syntax;
+pub(crate) mod tmpfs;
 pub mod value;
 mod vm;
 mod writeback;
@@ -39,7 +40,6 @@ use settings::Settings;
 pub struct Loaded {
     /// The files, lowest precedence first.
     pub files: Vec<PathBuf>,
-    /// The settings.
     pub settings: Settings,
     /// All problems, in the order of files and sections.
     pub problems: Vec<Problem>,

@@ -27,7 +27,6 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    /// All kinds.
     pub const ALL: [SectionKind; 6] = [
         SectionKind::Defaults,
         SectionKind::Device,
@@ -66,7 +65,6 @@ impl SectionKind {
         }
     }
 
-    /// Its header.
     pub const fn header(self) -> &'static str {
         match self {
             SectionKind::Device => "[zramN]",
@@ -129,4 +127,14 @@ pub fn example_file() -> String {
         }
     }
     out
+}
+
+/// The section of a key: `zram0` for `zram0.zram-size`, `ramdisk.logs` for `ramdisk.logs.size`.
+pub fn section_of(key: &str) -> Option<String> {
+    let mut parts = key.split('.');
+    let first = parts.next().filter(|first| !first.is_empty())?;
+    match (first, parts.next()) {
+        ("ramdisk", Some(name)) => Some(format!("ramdisk.{name}")),
+        _ => Some(first.to_owned()),
+    }
 }

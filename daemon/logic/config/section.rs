@@ -91,7 +91,6 @@ impl<'a> SectionReader<'a> {
         matches!(self.value(key), Some((Value::Boolean(true), _)))
     }
 
-    /// Text.
     pub fn text(&mut self, key: &Key) -> Option<(String, Origin)> {
         match self.value(key)? {
             (Value::String(text), origin) => Some((text, origin)),
@@ -286,8 +285,8 @@ mod tests {
     use crate::benchmark::score::Profile;
     use crate::config::keys;
     use crate::config::settings::{PageSource, When};
-    use crate::maintain::resize::OnChange;
     use crate::ramdisk::{OnFailure, Persist};
+    use crate::resize::OnChange;
 
     #[test]
     fn every_word_of_a_key_stands_for_something() {

@@ -14,10 +14,13 @@ use crate::expr::Expr;
 use crate::maintain::age::Range;
 use crate::maintain::pressure::Thresholds;
 use crate::maintain::recompress;
-use crate::maintain::resize::OnChange;
 use crate::ramdisk::KeepSettings;
 use crate::request::{Choice, Purpose, Store};
+use crate::resize::OnChange;
 use crate::vm::Tunable;
+
+/// The size in `config/defaults.toml`.
+pub const MEASURED_SIZE: &str = "min(3 * ram, 32GiB)";
 
 /// All settings, devices sorted by number and RAM disks by name.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -100,7 +103,6 @@ pub enum Level {
     Auto,
     /// Unchanged.
     Keep,
-    /// This value.
     Value(u64),
 }
 
@@ -157,7 +159,6 @@ pub struct SizeExpr {
 pub enum SizeRule {
     /// `zram-size`, limited by `max-zram-size` if set.
     Expression {
-        /// The size.
         size: SizeExpr,
         /// Maximum in MiB.
         max: Option<SizeExpr>,
@@ -168,7 +169,6 @@ pub enum SizeRule {
         fraction: f64,
         /// Position of the value, or of the maximum.
         origin: Origin,
-        /// Maximum.
         max: Option<SizeExpr>,
     },
 }
@@ -253,7 +253,6 @@ pub enum Principal {
 /// One section `[ramdisk.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RamDiskSettings {
-    /// NAME.
     pub name: String,
     /// Position of the section.
     pub origin: Origin,
@@ -278,7 +277,6 @@ pub struct RamDiskSettings {
 /// Type of a RAM disk's backing memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
-    /// A tmpfs.
     Tmpfs {
         /// `huge=` of tmpfs(5).
         huge: Option<String>,

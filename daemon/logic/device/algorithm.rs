@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::nearest;
+
 /// An algorithm with its parameters; as text in files and on the bus, such as `zstd(level=3)`.
 ///
 /// Source: Documentation/admin-guide/blockdev/zram.rst, "Select compression algorithm" and "Set compression algorithm
@@ -164,11 +166,7 @@ fn check_name(name: &str) -> Result<(), AlgorithmError> {
     if known().any(|other| other == name) {
         return Ok(());
     }
-    let lower = name.to_ascii_lowercase();
-    let near = known().map(|other| (strsim::damerau_levenshtein(&lower, other), other)).min();
-    if let Some((distance, meant)) = near
-        && distance <= 1
-    {
+    if let Some(meant) = nearest(name, known()) {
         return Err(error(format!("there is no algorithm `{name}`"), format!("did you mean `{meant}`?")));
     }
     let plain =
@@ -211,14 +209,14 @@ fn check_parameter(name: &str, key: &str, value: &str) -> Result<(), AlgorithmEr
             _ => Err(error(format!("deflate.winbits cannot be {value}"), "write -15 to -9, or 9 to 15")),
         },
         _ => {
-            let meant = if key == "dictionary" { "dict" } else { nearest_key(key) };
-            Err(error(format!("{name} has no parameter `{key}`"), format!("did you mean `{meant}`?")))
+            let meant = if key == "dictionary" { Some("dict") } else { nearest(key, KEYS.into_iter()) };
+            let hint = match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("parameters are {}", KEYS.join(", ")),
+            };
+            Err(error(format!("{name} has no parameter `{key}`"), hint))
         }
     }
-}
-
-fn nearest_key(key: &str) -> &'static str {
-    KEYS.into_iter().min_by_key(|other| strsim::damerau_levenshtein(key, other)).unwrap_or("level")
 }
 
 fn number(key: &str, value: &str, least: i32, most: i32) -> Result<(), AlgorithmError> {

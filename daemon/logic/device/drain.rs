@@ -37,7 +37,6 @@ pub fn text(number: u32) -> String {
 pub struct Candidate {
     /// N of `zramN`.
     pub number: u32,
-    /// KiB in use.
     pub used_kib: u64,
     /// Whether PID 1 has activated it.
     pub has_unit: bool,
@@ -52,7 +51,6 @@ pub enum Obstacle {
     NoUnit,
     /// There is not enough memory for its contents.
     NoRoom {
-        /// KiB in use.
         used_kib: u64,
         /// KiB in use on other swaps to be drained.
         taken_kib: u64,

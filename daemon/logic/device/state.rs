@@ -38,7 +38,6 @@ pub enum Seen {
     /// It was not looked at: only root can.
     #[default]
     Unknown,
-    /// Nothing.
     Nothing,
     /// This.
     Signature(Signature),

@@ -2,7 +2,6 @@
 
 use super::{equal, unequal};
 
-/// A function.
 #[derive(Debug)]
 pub(super) struct Function {
     pub name: &'static str,

@@ -132,7 +132,6 @@ pub const UNKNOWN_MEMORY: &str =
     "how much memory this machine has is not known, because /proc/meminfo cannot be read";
 
 impl Expr {
-    /// Parses a text.
     pub fn parse(text: &str) -> Result<Expr, ExprError> {
         parse::parse(text).map(Expr)
     }

@@ -8,6 +8,7 @@ use winnow::token::{one_of, take_while};
 use super::functions::{FUNCTIONS, Function, IF};
 use super::{ExprError, MIB, Node, Operator, Variable};
 use crate::human::{bytes_per, meant_unit};
+use crate::text::nearest;
 
 /// Maximum length in bytes, as in fasteval.
 const LONGEST: usize = 4096;
@@ -272,15 +273,10 @@ impl<'a> ExprParser<'a> {
     fn unknown_name(&self, name: &str, span: std::ops::Range<usize>) -> ExprError {
         let functions = FUNCTIONS.iter().chain([&IF]).map(|function| function.name);
         let known = VARIABLES.iter().map(|(name, _)| *name).chain(functions);
-        let lower = name.to_lowercase();
-        let near = known
-            .filter(|word| word.len() > 2)
-            .map(|word| (strsim::damerau_levenshtein(&lower, word), word))
-            .filter(|(distance, _)| *distance <= 1)
-            .min();
+        let near = nearest(name, known.filter(|word| word.len() > 2));
         let error = self.error(span, format!("there is no `{name}`"));
         match near {
-            Some((_, word)) => with_hint(replaced(error, word.to_owned()), format!("did you mean `{word}`?")),
+            Some(word) => with_hint(replaced(error, word.to_owned()), format!("did you mean `{word}`?")),
             None => with_hint(error, "variables are ram, swap and cpus; zramd.toml(5) lists the functions"),
         }
     }

@@ -7,6 +7,7 @@ use super::refused::refused_and_doubtful;
 use super::{Imported, Peer, Row, Warning};
 use crate::config;
 use crate::config::problem::Problem;
+use crate::overlay::quoted;
 use crate::text::worded;
 
 /// A file being composed.
@@ -171,26 +172,6 @@ fn comment(text: &str) -> String {
     line.trim_end().to_owned()
 }
 
-/// Text in TOML.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            letter if letter.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(letter))),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// A list of text in TOML.
-pub fn list(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    format!("[{}]", words.join(", "))
-}
-
 /// A size in TOML: a whole number, or an expression as text.
 pub fn size(text: &str) -> String {
     let plain = text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -218,6 +199,7 @@ pub fn float(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlay::list;
 
     #[test]
     fn text_survives_toml() {
@@ -227,7 +209,7 @@ mod tests {
             let value = &loaded.merged.sections["zram0"].keys["label"].value;
             assert_eq!(*value, config::value::Value::String(text.to_owned()));
         }
-        assert_eq!(list(&["a".to_owned(), "b".to_owned()]), "[\"a\", \"b\"]");
+        assert_eq!(list(&["a", "b"]), "[\"a\", \"b\"]");
         assert_eq!((size("9999"), size("007"), size("ram")), ("9999".into(), "7".into(), "\"ram\"".into()));
         assert_eq!((float(0.1), float(1.0)), ("0.1".to_owned(), "1.0".to_owned()));
         assert_eq!(comment("a\nb "), "# a\\nb");

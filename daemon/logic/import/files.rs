@@ -66,7 +66,6 @@ pub struct Found {
     pub root: usize,
     /// The whole path.
     pub path: PathBuf,
-    /// Its contents.
     pub content: Content,
 }
 
@@ -75,7 +74,6 @@ pub struct Found {
 pub enum Content {
     /// A file with this text.
     Text(String),
-    /// A link.
     Link {
         /// Its target, as written in the link.
         target: String,

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::document::{Draft, Section, path, quoted};
+use super::document::{Draft, Section, path};
 use super::refused::refused;
-use super::tmpfs::{self, Meaning};
+use crate::config::tmpfs::{self, Meaning};
+use crate::overlay::quoted;
 use crate::proc::{device_number, unescape};
 
 /// What tmpfs takes without an option, and zramd takes other values.

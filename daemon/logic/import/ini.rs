@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::Warning;
 
-/// A setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Its file.
     pub file: PathBuf,
     /// Its line, counted from 1.
     pub line: usize,

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::document::{Draft, Section, quoted};
+use super::document::{self, Draft, Section};
 use super::shell::{self, Variable, Variables};
-use super::tmpfs;
+use crate::config::tmpfs;
+use crate::overlay::quoted;
 
 const KNOWN: [&str; 12] = [
     "SIZE",
@@ -39,13 +40,13 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     let size = size(variables.get("SIZE"), "128M", &mut draft);
     let mut names = BTreeSet::new();
     for path in value.split(';').map(str::trim).filter(|path| !path.is_empty()) {
-        if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
+        let Some(path) = document::path(path) else {
             let text = format!("`{path}` is no absolute path without `..`; it was left out");
             draft.warn(file, paths.map(|paths| paths.line), text);
             continue;
-        }
-        let name = tmpfs::free_name(path, &mut names);
-        let section = disk(path, &name, &size, &variables, file.clone(), &mut draft);
+        };
+        let name = tmpfs::free_name(&path, &mut names);
+        let section = disk(&path, &name, &size, &variables, file.clone(), &mut draft);
         draft.sections.push(section);
     }
     compression(&variables, &mut draft);

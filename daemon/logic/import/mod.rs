@@ -3,7 +3,6 @@
 //! Text in, text out. Settings that the other program loses or misreads are taken as intended, with a [`Warning`].
 //! Programs named in a configuration are not run here: the caller may run them, and pass their output.
 
-pub(crate) mod algorithms;
 mod document;
 pub mod files;
 mod fstab;
@@ -14,7 +13,6 @@ mod pop_zram;
 mod refused;
 mod rpi_swap;
 mod shell;
-pub(crate) mod tmpfs;
 mod zram_tools;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +24,6 @@ pub enum Peer {
     ZramGenerator,
     /// Debian's zram-tools.
     ZramTools,
-    /// log2ram.
     Log2ram,
     /// The zram script of Pop!_OS.
     PopZram,
@@ -53,7 +50,6 @@ impl Peer {
         }
     }
 
-    /// Parses the name.
     pub fn parse(name: &str) -> Option<Peer> {
         Peer::ALL.into_iter().find(|peer| peer.name() == name)
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{self, Draft, Section, quoted};
+use super::document::{Draft, Section};
 use super::ini::{self, Setting};
 use crate::duration;
+use crate::overlay::{list, quoted};
 
 /// Keys with their sections.
 const KNOWN: [(&str, &str); 12] = [
@@ -66,7 +67,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     draft.row(was, "[zram0]", if writes_back { "with write-back to a file" } else { "" });
     let mut zram = Section::new("zram0", file.clone(), None);
     size(&settings, "Zram", ("zram-size", &mut zram), &mut draft);
-    zram.set("compression-algorithm", &document::list(&["zstd".to_owned(), "auto".to_owned()]));
+    zram.set("compression-algorithm", &list(&["zstd", "auto"]));
     zram.set("swap-priority", "100");
     if writes_back {
         place(&settings, &mut zram, &mut draft);

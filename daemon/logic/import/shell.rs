@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::document::{self, Draft};
+use super::document::Draft;
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
+use crate::overlay::list;
+use crate::text::nearest;
 
 /// An assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its file.
     pub file: PathBuf,
     /// Its line, counted from 1.
     pub line: usize,
-    /// Its name.
     pub name: String,
     /// Its value, without quotes.
     pub value: String,
@@ -64,13 +64,9 @@ pub fn read(program: &str, known: &[&str], files: &[(PathBuf, String)], draft: &
 }
 
 fn unknown(program: &str, name: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|other| (strsim::damerau_levenshtein(name, other), other)).min();
-    match near {
-        Some((distance, other)) if distance <= 3 => {
-            format!("{program} ignores `{name}`, and so it was left out; did you mean {other}?")
-        }
-        _ => format!("{program} ignores `{name}`, and so it was left out"),
-    }
+    let meant = nearest(name, known.iter().copied());
+    let meant = meant.map(|other| format!("; did you mean {other}?")).unwrap_or_default();
+    format!("{program} ignores `{name}`, and so it was left out{meant}")
 }
 
 /// The assignment in a line, if there is one; an error for any other text.
@@ -159,7 +155,7 @@ pub fn algorithm(variable: Option<&Variable>, default: &str, draft: &mut Draft) 
             }
         },
     };
-    document::list(&[name.to_owned(), "auto".to_owned()])
+    list(&[name, "auto"])
 }
 
 /// The priority of swap.

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::document::{self, Draft, Section, quoted};
+use super::document::{self, Draft, Section};
 use super::shell::{self, Variables};
+use crate::overlay::quoted;
 
 const KNOWN: [&str; 4] = ["ALGO", "PERCENT", "SIZE", "PRIORITY"];
 /// The program's default size in MiB.

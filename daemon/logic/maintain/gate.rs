@@ -3,28 +3,19 @@
 use std::time::Duration;
 
 use super::{Cause, span};
+use crate::psi::Usage;
 
 /// State of the machine. Unknown values do not postpone anything.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Conditions {
-    /// Load of the last minute, per CPU.
-    pub load_per_cpu: Option<f64>,
-    /// Percentage of the last ten seconds in which some task waited for a CPU (PSI, `some`).
-    pub cpu_pressure: Option<f64>,
-    /// Percentage of the last ten seconds in which all tasks waited for memory (PSI, `full`).
-    pub memory_pressure: Option<f64>,
+    /// What other programs use.
+    pub usage: Usage,
     /// Battery charge in percent; `None` on mains power.
     pub on_battery: Option<u8>,
     /// Waking time since the last resume, if known.
     pub since_resume: Option<Duration>,
 }
 
-/// Load per CPU above which the machine is busy.
-const BUSY_LOAD: f64 = 0.9;
-/// Percentage of time in which some task waits for a CPU, above which the machine is busy.
-const BUSY_CPU: f64 = 25.0;
-/// Percentage of time in which all tasks wait for memory, above which no work is added.
-const THRASHING: f64 = 20.0;
 /// Battery charge in percent below which it is low.
 const LOW_BATTERY: u8 = 30;
 /// Time after a resume in which nothing is done.
@@ -46,27 +37,17 @@ pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
             if since.is_zero() { "since the last run".to_owned() } else { format!("{} ago", span(since)) };
         return Some(format!("the machine was suspended {when}"));
     }
-    if let Some(load) = conditions.load_per_cpu.filter(|load| *load > BUSY_LOAD) {
-        return Some(format!("the machine is busy (load {load:.1} per CPU)"));
-    }
-    if let Some(percent) = conditions.cpu_pressure.filter(|percent| *percent > BUSY_CPU) {
-        return Some(format!("the machine is busy (tasks wait for a CPU {percent:.0} % of the time)"));
-    }
-    if let Some(percent) = conditions.memory_pressure.filter(|percent| *percent > THRASHING) {
-        return Some(format!("everything waits for memory {percent:.0} % of the time"));
-    }
-    None
-}
-
-/// Load of the last minute (`/proc/loadavg`).
-pub fn load(text: &str) -> Option<f64> {
-    text.split_whitespace().next()?.parse().ok()
+    conditions.usage.busy()
 }
 
 #[cfg(test)]
 mod tests {
     use crate::maintain::gate::*;
     use crate::maintain::pressure::Level;
+
+    fn busy() -> Usage {
+        Usage { load: Some(1.2), ..Usage::default() }
+    }
 
     #[test]
     fn each_gate_holds_the_timer_up() {
@@ -75,9 +56,7 @@ mod tests {
             assert!(why.contains(figure), "{why}");
             assert_eq!(gate(&conditions, Cause::Request), None, "a request is carried out");
         };
-        check(Conditions { load_per_cpu: Some(1.2), ..Conditions::default() }, "1.2");
-        check(Conditions { cpu_pressure: Some(40.0), ..Conditions::default() }, "40 %");
-        check(Conditions { memory_pressure: Some(21.0), ..Conditions::default() }, "21 %");
+        check(Conditions { usage: busy(), ..Conditions::default() }, "1.2");
         check(Conditions { on_battery: Some(12), ..Conditions::default() }, "12 %");
         check(Conditions { since_resume: Some(Duration::from_secs(65)), ..Conditions::default() }, "1min 5s");
         check(Conditions { since_resume: Some(Duration::ZERO), ..Conditions::default() }, "");
@@ -87,9 +66,7 @@ mod tests {
     fn a_quiet_machine_and_one_that_tells_nothing_are_maintained() {
         assert_eq!(gate(&Conditions::default(), Cause::Timer), None);
         let quiet = Conditions {
-            load_per_cpu: Some(0.3),
-            cpu_pressure: Some(1.0),
-            memory_pressure: Some(0.0),
+            usage: Usage { load: Some(0.3), ..Usage::default() },
             on_battery: Some(80),
             since_resume: Some(Duration::from_secs(3600)),
         };
@@ -98,16 +75,9 @@ mod tests {
 
     #[test]
     fn short_memory_only_waits_for_a_low_battery() {
-        let busy =
-            Conditions { load_per_cpu: Some(9.0), memory_pressure: Some(90.0), ..Conditions::default() };
+        let busy = Conditions { usage: busy(), ..Conditions::default() };
         assert_eq!(gate(&busy, Cause::Pressure(Level::Severe)), None);
         let low = Conditions { on_battery: Some(5), ..busy };
         assert!(gate(&low, Cause::Pressure(Level::Severe)).is_some());
-    }
-
-    #[test]
-    fn load_is_read() {
-        assert_eq!(load("1.25 0.80 0.50 1/312 4711\n"), Some(1.25));
-        assert_eq!(load(""), None);
     }
 }

@@ -35,7 +35,6 @@ pub const NEVER: &str = "0";
 pub enum Decision {
     /// Stop it, because of what has arrived.
     Stop(Totals),
-    /// Resume it.
     Resume,
 }
 

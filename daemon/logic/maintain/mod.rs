@@ -15,8 +15,6 @@ pub mod marks;
 pub mod pass;
 pub mod pressure;
 pub mod recompress;
-pub mod report;
-pub mod resize;
 pub mod strength;
 pub mod suspend;
 pub mod writeback;
@@ -47,13 +45,11 @@ impl Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The timer.
     Timer,
     /// Memory pressure.
     Pressure(pressure::Level),
     /// Compressed swap takes much memory, and more arrives.
     Filling,
-    /// A request.
     Request,
 }
 

@@ -9,41 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::span;
-
-/// Level of memory pressure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PressureLevel"))]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// No pressure.
-    #[default]
-    None,
-    /// Some tasks wait noticeably often.
-    Moderate,
-    /// At times all tasks wait.
-    Severe,
-    /// All tasks wait most of the time.
-    Critical,
-}
-
-impl Level {
-    /// Its name on the bus and in files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Level::None => "none",
-            Level::Moderate => "moderate",
-            Level::Severe => "severe",
-            Level::Critical => "critical",
-        }
-    }
-
-    /// Parses the name.
-    pub fn of_word(word: &str) -> Option<Level> {
-        [Level::None, Level::Moderate, Level::Severe, Level::Critical]
-            .into_iter()
-            .find(|level| level.word() == word)
-    }
-}
+pub use crate::psi::Level;
+use crate::psi::{Pressure, Stall};
 
 /// The level and its reason, as the daemon writes them to a file. Without the file, there is no pressure.
 pub fn noted(text: &str) -> (Level, &str) {
@@ -79,36 +46,17 @@ pub const UNKNOWN_REMEDY: &str = "boot with psi=1, or take another kernel";
 /// As in ChromeOS: 200 ms of `some`, 50 ms and 500 ms of `full` per second.
 pub const DEFAULT: Thresholds = Thresholds { moderate: 20, severe: 5, critical: 50 };
 
-/// The kernel's counters (`/proc/pressure/memory`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Time in which some task waited.
-    pub some: Duration,
-    /// Time in which all tasks waited.
-    pub full: Duration,
-}
-
-/// Parses a PSI file.
-pub fn totals(text: &str) -> Option<Totals> {
-    let total = |name: &str| {
-        let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
-        let micros = line.split_whitespace().find_map(|word| word.strip_prefix("total="))?;
-        Some(Duration::from_micros(micros.parse().ok()?))
-    };
-    Some(Totals { some: total("some")?, full: total("full").unwrap_or_default() })
-}
-
 /// Time for which the share must be below half of a threshold before the level is left.
 const CALM: Duration = Duration::from_secs(10);
 /// Interval between two readings of the counters.
 pub const LOOK: Duration = Duration::from_secs(2);
 
 /// Tracks the level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gauge {
     /// The present level.
     pub level: Level,
-    last: Option<(Duration, Totals)>,
+    last: Option<(Duration, Pressure)>,
     /// Since when the share has been low enough for a lower level, and the highest such level.
     calm: Option<(Duration, Level)>,
 }
@@ -120,24 +68,23 @@ pub struct Change {
     pub from: Level,
     /// The new level.
     pub to: Level,
-    /// Why.
     pub reason: String,
 }
 
 impl Gauge {
-    /// Evaluates the counters at time `now` (of a clock that is never set); returns a change of the level.
-    pub fn look(&mut self, thresholds: Thresholds, now: Duration, totals: Totals) -> Option<Change> {
-        let (then, before) = self.last.replace((now, totals))?;
+    /// Evaluates `/proc/pressure/memory` at time `now` (of a clock that is never set); returns a change of the level.
+    pub fn look(&mut self, thresholds: Thresholds, now: Duration, pressure: Pressure) -> Option<Change> {
+        let (then, before) = self.last.replace((now, pressure))?;
         let passed = now.saturating_sub(then);
         if passed.is_zero() {
             self.last = Some((then, before));
             return None;
         }
-        let share = |now: Duration, before: Duration| {
+        let share = |now: Stall, before: Stall| {
             // The counter is updated with a delay, so it may exceed the time that has passed.
-            (now.saturating_sub(before).as_secs_f64() / passed.as_secs_f64() * 100.0).min(100.0)
+            (now.total.saturating_sub(before.total).as_secs_f64() / passed.as_secs_f64() * 100.0).min(100.0)
         };
-        let (some, full) = (share(totals.some, before.some), share(totals.full, before.full));
+        let (some, full) = (share(pressure.some, before.some), share(pressure.full, before.full));
         let calls_for = |factor: f64| {
             let reaches = |share: f64, threshold: u8| share >= (f64::from(threshold) * factor).max(0.1);
             if reaches(full, thresholds.critical) {
@@ -226,14 +173,14 @@ mod tests {
     /// Feeds shares of `some` and `full` in percent, one pair per two seconds; returns the levels entered.
     fn levels(shares: &[(u64, u64)]) -> Vec<Level> {
         let mut gauge = Gauge::default();
-        let (mut now, mut totals) = (Duration::ZERO, Totals::default());
+        let (mut now, mut pressure) = (Duration::ZERO, Pressure::default());
         let mut seen = Vec::new();
-        gauge.look(DEFAULT, now, totals);
+        gauge.look(DEFAULT, now, pressure);
         for (some, full) in shares {
             now += LOOK;
-            totals.some += LOOK * u32::try_from(*some).unwrap() / 100;
-            totals.full += LOOK * u32::try_from(*full).unwrap() / 100;
-            seen.extend(gauge.look(DEFAULT, now, totals).map(|change| change.to));
+            pressure.some.total += LOOK * u32::try_from(*some).unwrap() / 100;
+            pressure.full.total += LOOK * u32::try_from(*full).unwrap() / 100;
+            seen.extend(gauge.look(DEFAULT, now, pressure).map(|change| change.to));
         }
         seen
     }
@@ -271,14 +218,6 @@ mod tests {
         // After a run at a higher level, none is needed at a lower one.
         assert!(!runs(severe, 300, moderate) && runs(severe, 300, severe));
         assert!(is_due(None, moderate, Duration::ZERO));
-    }
-
-    #[test]
-    fn psi_is_read() {
-        let text = "some avg10=1.25 avg60=0.80 avg300=0.10 total=5000000\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=1000000\n";
-        assert_eq!(totals(text), Some(Totals { some: Duration::from_secs(5), full: Duration::from_secs(1) }));
-        assert_eq!(totals("some avg10=1 total=7\n").map(|totals| totals.full), Some(Duration::ZERO));
-        assert_eq!(totals(""), None);
     }
 
     #[test]

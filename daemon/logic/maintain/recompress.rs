@@ -42,7 +42,6 @@ pub struct Seen {
     pub last: Option<Duration>,
 }
 
-/// A pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
     /// Selection of pages.

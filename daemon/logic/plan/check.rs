@@ -7,15 +7,15 @@ use super::ownership::{Ownership, ownership};
 use super::refusal::{Refusal, problem, refuse};
 use super::{Decision, Item};
 use crate::config::problem::{Origin, Problem, Severity};
+use crate::config::settings::MEASURED_SIZE;
 use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeExpr, SizeRule};
 use crate::device::attribute::Attribute;
 use crate::device::swap_header::LABEL_BYTES;
+use crate::disk_health;
 use crate::error::ErrorKind;
 use crate::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::finding::Code;
 use crate::human::human;
-use crate::init::MEASURED_SIZE;
-use crate::ramdisk::health;
 use crate::ramdisk::hold::Hold;
 use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::{Target, adopt_or_forget};
@@ -406,8 +406,10 @@ pub(super) fn disks_exceed_memory(
         Some(Request::RamDisk(disk)) if disk.number.is_none() => Some(disk),
         _ => None,
     });
-    let (message, remedy) =
-        health::excess(disks.clone().map(|disk| disk.size), facts.memory.total_kib.saturating_mul(1024))?;
+    let (message, remedy) = disk_health::excess(
+        disks.clone().map(|disk| disk.size),
+        facts.memory.total_kib.saturating_mul(1024),
+    )?;
     let last = disks.next_back()?;
     let origin = settings.iter().find(|disk| disk.name == last.name).map(|disk| &disk.size.origin)?;
     Some(problem(Severity::Warning, origin, message, Some(remedy)).code(Code::DisksExceedMemory))
@@ -602,7 +604,7 @@ pub(super) fn neighbours(
         let problem = warn(
             "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
                 .to_owned(),
-            crate::health::ZSWAP_REMEDY.to_owned(),
+            crate::vm::ZSWAP_REMEDY.to_owned(),
         );
         problems.push(problem.code(Code::ZswapActive));
     }

@@ -78,13 +78,11 @@ pub enum Decision {
 /// The planner's result for one target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// The target.
     pub target: Target,
     /// The request; `None` if the settings are invalid.
     pub request: Option<Request>,
     /// Ways to configure a device, best first; empty for other targets.
     pub candidates: Vec<Candidate>,
-    /// The decision.
     pub decision: Decision,
     /// The reason, unless it is planned without remarks.
     pub reason: String,
@@ -95,7 +93,6 @@ pub struct Item {
 /// The steps of one target. Later groups continue after a failure, unless they [need](Group::needs) this one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// The target.
     pub target: Target,
     /// The request to record; `None` if the target is to be removed.
     pub request: Option<Request>,
@@ -120,11 +117,9 @@ pub struct Way {
     pub algorithm: Option<Algorithm>,
     /// Whether it is the verdict of the benchmark.
     pub measured: bool,
-    /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// A plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// One per target, in the order of the settings.
@@ -193,7 +188,6 @@ impl Item {
 /// How a step is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// By this undo.
     By(Undo),
     /// By the undo of an earlier step of the same group: `reset` discards the whole configuration.
     WithEarlier,

@@ -6,8 +6,8 @@
 
 use super::{Activation, Group, Step};
 use crate::facts::Facts;
-use crate::proc::{MountLine, disk_mount};
-use crate::ramdisk::place::PLACES;
+use crate::proc::MountLine;
+use crate::ramdisk::place::{PLACES, disk_mount};
 use crate::record::{Progress, Target};
 use crate::request::{MountRequest, RamDiskRequest, Request};
 

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::{Decision, Group, Item, Plan, Taken};
 use crate::config::problem::Problem;
+use crate::config::schema::section_of;
 use crate::error::ErrorKind;
 use crate::finding::Code;
 use crate::record::{Target, Undo};
 use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store};
-use crate::view::section_of;
 
 /// Version of the JSON form; incremented when a key is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;

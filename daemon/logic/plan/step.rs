@@ -15,25 +15,17 @@ pub enum Step {
     /// Load the zram module.
     LoadModule,
     /// Create `zramN` with `hot_add`, and remove lower numbers created for that.
-    CreateDevice {
-        /// N.
-        number: u32,
-    },
+    CreateDevice { number: u32 },
     /// Record which device this is, and lock it against udev while it is configured.
-    ClaimDevice {
-        /// N.
-        number: u32,
-    },
+    ClaimDevice { number: u32 },
     /// Write `comp_algorithm` and read it back.
     SetAlgorithm {
-        /// N.
         number: u32,
         /// Name.
         algorithm: String,
     },
     /// Write `recomp_algorithm` and read it back.
     SetRecompression {
-        /// N.
         number: u32,
         /// 1 to 3.
         priority: u8,
@@ -42,7 +34,6 @@ pub enum Step {
     },
     /// Write `algorithm_params`, with all keys at once because each write replaces the whole set.
     SetParameters {
-        /// N.
         number: u32,
         /// 0 is the primary algorithm.
         priority: u8,
@@ -51,23 +42,19 @@ pub enum Step {
     },
     /// Create an unnamed file and attach it to a loop device.
     AttachFile {
-        /// N.
         number: u32,
         /// Its path while it is created.
         path: String,
-        /// Its size.
         bytes: u64,
     },
     /// Create a mapping encrypted with a random key that only the kernel has.
     OpenCrypt {
-        /// N.
         number: u32,
         /// The block device; `None` for the loop device.
         store: Option<String>,
     },
     /// Write `backing_dev` and read it back.
     SetBackingDevice {
-        /// N.
         number: u32,
         /// The configured path.
         path: String,
@@ -75,85 +62,54 @@ pub enum Step {
         through: Through,
     },
     /// Write `disksize`, which initialises the device, and read it back.
-    SetDiskSize {
-        /// N.
-        number: u32,
-        /// Bytes.
-        bytes: u64,
-    },
+    SetDiskSize { number: u32, bytes: u64 },
     /// Write `mem_limit` and read it back.
     SetMemoryLimit {
-        /// N.
         number: u32,
         /// Bytes; 0 for none.
         bytes: u64,
     },
     /// Write pages of three kinds with direct I/O, read them back, compare, discard.
     SelfTest {
-        /// N.
         number: u32,
         /// Size of the device in bytes.
         bytes: u64,
     },
     /// Write a swap header.
-    MakeSwap {
-        /// N.
-        number: u32,
-        /// Label.
-        label: String,
-    },
+    MakeSwap { number: u32, label: String },
     /// Make a file system.
     MakeFilesystem {
-        /// N.
         number: u32,
-        /// Type.
         fs_type: String,
         /// Arguments for `mkfs`.
         arguments: Vec<String>,
     },
     /// Set owner and mode of the root directory before it becomes visible.
     SetRoot {
-        /// N.
         number: u32,
-        /// Type.
         fs_type: String,
         /// Owner and mode.
         mount: MountRequest,
     },
     /// Release the lock that keeps udev away.
-    ReleaseLock {
-        /// N.
-        number: u32,
-    },
+    ReleaseLock { number: u32 },
     /// Create a missing directory of a mount point.
-    CreateDirectory {
-        /// Path.
-        path: String,
-    },
+    CreateDirectory { path: String },
     /// Activate swap.
     SwapOn {
-        /// N.
         number: u32,
-        /// Priority.
         priority: i32,
         /// Whether freed pages are discarded.
         discard: bool,
     },
     /// Deactivate swap, to activate it again with other options.
-    SwapOff {
-        /// N.
-        number: u32,
-    },
-    /// Mount the device.
+    SwapOff { number: u32 },
     MountDevice {
-        /// N.
         number: u32,
-        /// Type.
         fs_type: String,
         /// Mount point and options.
         mount: MountRequest,
     },
-    /// Mount a tmpfs.
     MountTmpfs {
         /// Mount point.
         mount: MountRequest,
@@ -161,12 +117,7 @@ pub enum Step {
         options: String,
     },
     /// Change size or other options of a mounted tmpfs.
-    RemountTmpfs {
-        /// Mount point.
-        mount_point: String,
-        /// All options.
-        options: String,
-    },
+    RemountTmpfs { mount_point: String, options: String },
     /// Load the newest good snapshot into a RAM disk at its private place.
     LoadDisk {
         /// NAME of `[ramdisk.NAME]`.
@@ -178,7 +129,6 @@ pub enum Step {
         name: String,
         /// Private mount point.
         place: String,
-        /// Public mount point.
         mount_point: String,
         /// Whether its contents are kept over reboots.
         kept: bool,

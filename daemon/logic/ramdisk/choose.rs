@@ -19,7 +19,6 @@ pub enum Pin {
 /// A generation that is whole, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// N.
     pub number: u64,
     /// Size of its archive.
     pub bytes: u64,

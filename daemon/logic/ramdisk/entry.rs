@@ -14,7 +14,6 @@ pub struct Time {
 pub enum Kind {
     /// Regular file.
     File,
-    /// Directory.
     Directory,
     /// Symbolic link.
     Symlink,
@@ -82,7 +81,6 @@ pub struct Segment {
 /// Type of an archive entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Directory.
     Directory,
     /// Regular file of this size, all of which follows.
     File(u64),

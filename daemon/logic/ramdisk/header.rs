@@ -201,7 +201,6 @@ impl Map {
         Ok(())
     }
 
-    /// The segments.
     pub fn segments(self) -> Vec<Segment> {
         self.segments
     }

@@ -74,7 +74,6 @@ impl Contents {
     }
 }
 
-/// A manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`FORMAT`].
@@ -128,7 +127,6 @@ pub enum Unusable {
 }
 
 impl Manifest {
-    /// Parses a manifest.
     pub fn parse(text: &str) -> Result<Manifest, Unusable> {
         let broken =
             |error: serde_json::Error| Unusable::Broken(format!("the manifest cannot be read: {error}"));

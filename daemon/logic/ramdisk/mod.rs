@@ -8,7 +8,6 @@ pub mod directories;
 pub mod entry;
 pub mod fingerprint;
 pub mod header;
-pub mod health;
 pub mod hold;
 mod keep;
 pub mod limits;
@@ -96,7 +95,6 @@ pub fn is_disk_name(name: &str) -> bool {
 pub struct UnitDisk {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
-    /// Mount point.
     pub mount_point: String,
     /// Which contents are kept.
     #[serde(default)]

@@ -1,5 +1,7 @@
 //! Paths of RAM disks, for units, engine and programs alike.
 
+use crate::proc::{MountLine, top};
+
 /// Directory of the private mount points, where RAM disks are filled.
 pub const PLACES: &str = "/run/zramd/disk";
 /// Default directory of snapshots, with a directory per RAM disk.
@@ -32,6 +34,13 @@ pub fn is_below(path: impl AsRef<[u8]>, directory: impl AsRef<[u8]>) -> bool {
     let directory = directory.as_ref();
     let directory = directory.strip_suffix(b"/").unwrap_or(directory);
     path.as_ref().strip_prefix(directory).is_some_and(|rest| rest.len() > 1 && rest.starts_with(b"/"))
+}
+
+/// The visible mount of RAM disk `name` at `path`: the topmost one there, if it is a tmpfs or that of the private
+/// place.
+pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
+    let place = top(mounts, &place(name)).map(|mount| mount.device);
+    top(mounts, path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ pub const SCHEMA: u32 = 1;
 pub struct Place {
     /// Device of the file system.
     pub device: (u32, u32),
-    /// Inode.
     pub inode: u64,
     /// Creation time in seconds since 1970 and nanoseconds, if the file system has it.
     pub born: (i64, u32),
@@ -58,14 +57,11 @@ pub enum Outcome {
     Failed,
 }
 
-/// A load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadRecord {
     /// ID of the boot.
     pub boot_id: String,
-    /// The directory.
     pub place: Place,
-    /// Result.
     pub outcome: Outcome,
     /// The generation that was loaded.
     pub generation: Option<u64>,
@@ -88,14 +84,11 @@ pub enum SaveOutcome {
     Failed,
 }
 
-/// A save.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveRecord {
     /// When it ended, in microseconds since 1970.
     pub at_usec: u64,
-    /// Reason.
     pub reason: SaveReason,
-    /// Result.
     pub outcome: SaveOutcome,
     /// The generation that matches the RAM disk.
     pub generation: Option<u64>,

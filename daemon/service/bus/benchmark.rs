@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
-use super::auth::{self, Action};
-use super::error::{Error, ErrorKind, Result};
 use super::options::{Options, invalid, texts};
+use crate::auth::{self, Action};
 use crate::core::Core;
+use crate::error::{Error, ErrorKind, Result};
 use crate::lane;
 use crate::watch::follow_directory;
 use crate::work::Order;

@@ -7,11 +7,11 @@ use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant, interface};
 
-use super::auth::{self, Action};
-use super::disk_path;
-use super::error::{Error, ErrorKind, Result};
 use super::options::Options;
+use crate::auth::{self, Action};
 use crate::core::Core;
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::disk_path;
 use logic::figure::{FIGURES, Value};
 use logic::sample::{DeviceView, Stats};
 

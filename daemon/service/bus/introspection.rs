@@ -8,13 +8,13 @@ use zbus::object_server::Interface;
 use super::benchmark::Benchmark;
 use super::device::Device;
 use super::filesystem::Filesystem;
-use super::job::{Job, Subject};
 use super::manager::Manager;
 use super::ramdisk::RamDisk;
 use super::swap::Swap;
-use super::turn::Turns;
 use crate::core::{Core, Mode};
+use crate::job::{Job, Subject};
 use crate::setup::{Cancel, Source};
+use crate::turn::Turns;
 
 /// What the D-Bus specification begins such a document with.
 const DOCTYPE: &str = r#"<!DOCTYPE node PUBLIC "-//freedesktop//DTD D-BUS Object Introspection 1.0//EN"

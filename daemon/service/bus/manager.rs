@@ -8,18 +8,18 @@ use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 use zbus::{Connection, ObjectPath, OwnedObjectPath, Variant, interface};
 
-use super::auth::{self, Action};
-use super::caller;
-use super::error::{Error, ErrorKind, Result};
 use super::options::{Options, Sections};
-use super::{device_path, disk_path};
+use crate::auth::{self, Action};
+use crate::caller;
 use crate::core::{Core, Selection};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{device_path, disk_path};
 use crate::overlay::switched_off;
 use logic::finding::Finding;
-use logic::maintain::report;
 use logic::overlay::{Command, Override};
 use logic::proc::device_number;
 use logic::sample::Snapshot;
+use logic::upkeep;
 
 /// The root object.
 #[derive(Debug)]
@@ -158,8 +158,8 @@ impl Manager {
     #[zbus(property)]
     fn maintenance_actions(&self) -> Vec<(String, String, String, String, String)> {
         let snapshot = self.core.latest();
-        let row = |action: &report::Action| {
-            let report::Action { device, action, pages, reason, result, .. } = action.clone();
+        let row = |action: &upkeep::Action| {
+            let upkeep::Action { device, action, pages, reason, result, .. } = action.clone();
             (device, action, pages, reason, result)
         };
         snapshot.maintenance.actions.iter().map(row).collect()

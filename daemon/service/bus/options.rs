@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use zbus::{Array, OwnedVariant, Signature, Type, Variant};
 
-use super::error;
+use crate::error;
 
 /// Maximum size of the options of one call, in bytes of text.
 const MOST: usize = 64 * 1024;

@@ -7,11 +7,11 @@ use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
-use super::auth::{self, Action, Caller};
-use super::device_path_or_none;
-use super::error::Result;
 use super::options::Options;
+use crate::auth::{self, Action, Caller};
 use crate::core::Core;
+use crate::error::Result;
+use crate::names::device_path_or_none;
 use logic::ramdisk::SaveReason;
 use logic::sample::{DiskView, Snapshot};
 

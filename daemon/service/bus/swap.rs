@@ -5,10 +5,10 @@ use std::sync::Arc;
 use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, interface};
 
-use super::auth::{self, Action};
-use super::error::Result;
 use super::options::Options;
+use crate::auth::{self, Action};
 use crate::core::Core;
+use crate::error::Result;
 use logic::sample::SwapView;
 
 /// The swap on one device.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use zbus::OwnedObjectPath;
 
-use super::bus::error::{Error, ErrorKind, Result};
-use super::bus::job::Subject;
 use super::bus::options::{Options, invalid, none, only_force};
 use super::claims::of_disk;
 use super::core::{Core, Mode};
+use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
+use super::job::Subject;
 use super::operations::with_overlay;
 use super::reconcile::{Wish, With, reconcile};
 use super::systemd::{Systemd, Verb};
@@ -22,7 +22,8 @@ use logic::ramdisk::SaveReason;
 use logic::record::Target;
 use logic::sample::DiskView;
 use logic::unit::ramdisk::{doing_unit, place_unit, saving_unit};
-use logic::unit::{escape_path, setup_unit};
+use logic::unit::setup_unit;
+use logic::unit_name::escape_path;
 
 fn order(name: &str, verb: &str, words: Vec<String>) -> Order {
     let mut all = vec![verb.to_owned(), name.to_owned()];

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use zbus::Connection;
 
-use crate::bus::disk_path;
 use crate::bus::ramdisk::RamDisk;
 use crate::core::Core;
 use crate::journal;
+use crate::names::disk_path;
 use host::linux::LinuxHost;
 use host::{Host, Space};
 use logic::ramdisk::space::Watch;

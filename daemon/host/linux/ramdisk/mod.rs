@@ -216,7 +216,6 @@ impl Calls {
         self.leave()
     }
 
-    /// Makes a directory.
     pub fn make_directory(&self, directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<()> {
         self.enter("mkdirat", || name.escape_ascii().to_string())?;
         Ok(rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode))?)
@@ -352,7 +351,6 @@ impl Calls {
         Ok(rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes())
     }
 
-    /// Sets the owner.
     pub fn set_owner(&self, subject: Subject<'_>, uid: u32, gid: u32) -> Result<()> {
         self.enter("fchownat", String::new)?;
         let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));

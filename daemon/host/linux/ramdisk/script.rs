@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Errno;
 
-/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The call fails without having done anything.

@@ -26,7 +26,6 @@ pub struct FileSystem {
     pub space: Space,
     /// Bytes available to programs without privileges.
     pub available_bytes: u64,
-    /// All inodes.
     pub total_inodes: u64,
 }
 

@@ -2,13 +2,14 @@
 
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
+use crate::config::pasted;
 use crate::config::section::{DISCARDS, with_commas};
+use crate::config::tmpfs::{self, Meaning};
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
-use crate::import::algorithms;
-use crate::import::document::{self, Section, path, quoted};
-use crate::import::tmpfs::{self, Meaning};
+use crate::import::document::{self, Section, path};
 use crate::maintain::strength;
+use crate::overlay::{list, quoted};
 
 /// Note for every algorithm.
 const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";
@@ -284,7 +285,7 @@ impl<'a> Translator<'a> {
 
     fn algorithms(&mut self) {
         let Some(setting) = self.get("compression-algorithm") else { return };
-        let found = algorithms::parse(&setting.value);
+        let found = pasted::parse(&setting.value);
         for text in found.warnings {
             self.warn(setting, text);
         }
@@ -292,13 +293,13 @@ impl<'a> Translator<'a> {
         match found.primary {
             Some(name) => {
                 let words = [name, "auto".to_owned()];
-                self.set(setting, "compression-algorithm", &document::list(&words), ALGORITHM_NOTE);
+                self.set(setting, "compression-algorithm", &list(&words), ALGORITHM_NOTE);
             }
             None => self.leave_out(setting, "the kernel's default is used"),
         }
         let secondary = self.denser(setting, primary.as_ref(), found.secondary);
         if !secondary.is_empty() {
-            let is = self.section.set("recompression-algorithm", &document::list(&secondary));
+            let is = self.section.set("recompression-algorithm", &list(&secondary));
             self.draft.row(setting.text(), is, "used by [maintenance] only");
         }
         if let Some(parameters) = found.recompression {

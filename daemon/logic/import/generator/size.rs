@@ -29,7 +29,6 @@ pub type Given = BTreeMap<String, Option<String>>;
 pub struct Size {
     /// The expression.
     pub text: String,
-    /// Warnings.
     pub warnings: Vec<String>,
 }
 

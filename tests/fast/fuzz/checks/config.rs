@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use logic::config::problem::{Origin, Severity};
 use logic::config::settings::{BackingSettings, MountSettings, Settings};
-use logic::config::{self, Loaded, edit, enabled_by_cmdline, render};
+use logic::config::{self, Loaded, edit, enabled_by_cmdline};
 use logic::facts::Facts;
 use logic::overlay::{self, Overlay};
 use logic::plan::{self, Activation, Decision, report};
 use logic::proc::Memory;
+use logic::render;
 use logic::request::{Purpose, Request};
 use logic::unit::ramdisk::disk_of_unit;
 use logic::unit::{Contents, HEAD, activating_unit, unit_files};

@@ -9,7 +9,7 @@ mod kernel;
 use logic::device::algorithm::Algorithm;
 use logic::device::{signature, swap_header};
 use logic::expr::{Expr, Variables, size_in_bytes};
-use logic::unit;
+use logic::unit_name;
 
 /// A check.
 type Check = fn(&[u8]);
@@ -106,7 +106,7 @@ fn unit_path(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let path = format!("/{}", parts.join("/"));
-    let name = unit::escape_path(&path);
+    let name = unit_name::escape_path(&path);
     let plain = |c: char| c.is_ascii_alphanumeric() || "-:_.\\".contains(c);
     assert!(!name.starts_with('.') && name.chars().all(plain), "{name}");
     assert_eq!(unescaped(&name), path.as_bytes(), "{name}");

@@ -8,8 +8,8 @@ use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth;
 use super::error::Result;
+use super::names::{device_path, disk_path};
 use super::turn::Turns;
-use super::{device_path, disk_path};
 use crate::lock::lock;
 use crate::setup::Cancel;
 use host::Host;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use zbus::message::{Flags, Header};
 use zbus::{Connection, MatchRule, MessageStream, Variant};
 
-use super::BUS;
 use super::caller::{name_of, user_of};
 use super::error::{Error, ErrorKind, Result};
+use super::names::BUS;
 use super::turn::Turns;
 use crate::reply::POLKIT;
 use crate::stream;

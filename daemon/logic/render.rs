@@ -2,8 +2,8 @@
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use super::Loaded;
-use super::problem::{Problem, Severity};
+use crate::config::Loaded;
+use crate::config::problem::{Problem, Severity};
 use crate::exit::ExitStatus;
 use crate::plan::{Decision, Item, Plan};
 use crate::record::Target;
@@ -110,8 +110,8 @@ pub fn one_line(problem: &Problem) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::problem::Origin;
     use super::*;
+    use crate::config::problem::Origin;
 
     #[test]
     fn what_is_quoted_cannot_begin_a_line_of_its_own() {

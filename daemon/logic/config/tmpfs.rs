@@ -1,8 +1,7 @@
 //! Options of a tmpfs or another mount, in the form of fstab: those that are keys in zramd.
 
+use crate::overlay::quoted;
 use std::collections::BTreeSet;
-
-use super::document::quoted;
 
 /// Options that zramd's mounts have anyway, or that only matter to mount(8) and systemd's generator for fstab.
 const WITHOUT_EFFECT: [&str; 5] = ["defaults", "rw", "auto", "nofail", "_netdev"];

@@ -124,7 +124,7 @@ pub fn findings(resizes: &[Resize], size: impl Fn(u32) -> Option<u64>) -> Vec<Fi
 
 #[cfg(test)]
 mod tests {
-    use crate::maintain::resize::*;
+    use crate::resize::*;
 
     const GIB: u64 = 1 << 30;
 

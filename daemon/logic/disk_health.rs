@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::status::{DiskStatus, LoadState, SaveResult};
 use crate::duration;
 use crate::finding::NEARLY_FULL_PERCENT;
 use crate::finding::{Code, Finding, Level};
 use crate::human::human;
+use crate::ramdisk::status::{DiskStatus, LoadState, SaveResult};
 use crate::sample::{DiskView, Snapshot};
 
 /// Findings about one RAM disk.
@@ -205,8 +205,8 @@ pub(crate) fn excess(sizes: impl Iterator<Item = u64> + Clone, memory: u64) -> O
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::health::{Surroundings, findings};
-    use crate::ramdisk::health::*;
     use crate::ramdisk::hold::Hold;
     use crate::ramdisk::status::SnapshotLine;
     use crate::sample::MemoryView;

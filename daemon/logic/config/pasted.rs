@@ -14,7 +14,6 @@ pub struct Algorithms {
     pub secondary: Vec<String>,
     /// `type=idle` or others with which the kernel recompresses.
     pub recompression: Option<String>,
-    /// Warnings.
     pub warnings: Vec<String>,
 }
 

@@ -3,8 +3,8 @@
 use zbus::Connection;
 use zbus::message::Header;
 
-use super::ask;
 use super::error::{Error, ErrorKind, Result};
+use super::names::ask;
 
 /// The unique name of the caller on the bus.
 pub(crate) fn name_of(call: &Header<'_>) -> Result<String> {

@@ -1,0 +1,66 @@
+//! Names on the bus: of the bus itself, and of objects.
+
+use zbus::Connection;
+
+use super::ROOT;
+
+/// Name of the bus itself, and of its interface.
+pub(super) const BUS: &str = "org.freedesktop.DBus";
+
+/// Asks the bus about the owner of a name. zbus' proxies are not used, because they would be most of this program's code.
+pub(super) async fn ask(connection: &Connection, method: &str, name: &str) -> zbus::Result<u32> {
+    let path = "/org/freedesktop/DBus";
+    let answer = connection.call_method(Some(BUS), path, Some(BUS), method, &name).await?;
+    answer.body().deserialize()
+}
+
+/// Beginning of the object paths of devices.
+pub(super) const DEVICES: &str = "/org/zramd1/device/";
+
+/// Object path of a device.
+pub fn device_path(name: &str) -> String {
+    format!("{DEVICES}{name}")
+}
+
+/// Object path of an optional device; `/` if there is none.
+pub fn device_path_or_none(name: &str) -> String {
+    if name.is_empty() { "/".to_owned() } else { device_path(name) }
+}
+
+/// Object path of a disk. Other characters than letters and digits become `_` and two hexadecimal digits, as in systemd.
+pub fn disk_path(name: &str) -> String {
+    format!("{ROOT}/disk/{}", label(name))
+}
+
+/// A name as a component of an object path, escaped as in systemd (sd_bus_path_encode(3)).
+pub fn label(name: &str) -> String {
+    let mut path = String::new();
+    for (index, byte) in name.bytes().enumerate() {
+        let plain = byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && index > 0);
+        if plain {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("_{byte:02x}"));
+        }
+    }
+    if name.is_empty() {
+        path.push('_');
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_becomes_a_valid_path_of_its_own() {
+        assert_eq!(disk_path("logs"), "/org/zramd1/disk/logs");
+        assert_eq!(disk_path("var-log_1"), "/org/zramd1/disk/var_2dlog_5f1");
+        assert_eq!(disk_path("1"), "/org/zramd1/disk/_31");
+        for name in ["", "ä", "a.b", "_"] {
+            assert!(zbus::ObjectPath::try_from(disk_path(name)).is_ok(), "{name}");
+        }
+        assert_ne!(disk_path("a_2d"), disk_path("a-"));
+    }
+}
