@@ -129,7 +129,7 @@ fn only_what_the_settings_have_set_is_changed() {
     assert_eq!(swappiness(&machine), "0");
 }
 
-/// Calls that may fail while swapping of incompressible pages is stopped or resumed.
+/// Calls that change something while swapping of incompressible pages is stopped or resumed.
 fn calls(begins: bool) -> usize {
     let machine = machine(TUNED);
     if !begins {
@@ -139,7 +139,7 @@ fn calls(begins: bool) -> usize {
     let mut process = machine.process();
     if begins { prepare(&mut process).map(drop) } else { end(&mut process, true).map(drop) }.unwrap();
     let count = machine.take_transcript().len();
-    assert!(count > 1, "{count}");
+    assert!(count > 0);
     count
 }
 
