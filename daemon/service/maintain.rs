@@ -56,10 +56,8 @@ impl Core {
     /// Whether a run is in progress, including those of the timer.
     pub fn is_maintaining(&self) -> bool {
         let now = micros(LinuxHost::new("/").monotonic());
-        let goes_on = |work: Work<IgnoredAny>| {
-            let may_run = now.saturating_sub(work.started_monotonic_usec) < micros(LONGEST);
-            work.result.is_none() && may_run && Path::new(&format!("/proc/{}", work.pid)).exists()
-        };
+        let exists = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
+        let goes_on = |work: Work<IgnoredAny>| goes_on(&work, now, exists);
         self.claims.has(NAME) || super::work::read(NAME).is_some_and(goes_on)
     }
 
@@ -103,6 +101,12 @@ impl Core {
         }
         self.asked(name, words).await
     }
+}
+
+/// Whether work is in progress, according to its file.
+fn goes_on(work: &Work<IgnoredAny>, now_usec: u64, exists: impl Fn(u32) -> bool) -> bool {
+    let may_run = now_usec.saturating_sub(work.started_monotonic_usec) < micros(LONGEST);
+    work.result.is_none() && may_run && exists(work.pid)
 }
 
 fn not_devices() -> Error {
@@ -158,5 +162,24 @@ async fn now_and_then(core: Arc<Core>, every: Duration) {
         if let Err(error) = core.maintain(Vec::new()).await {
             journal::job_ended("maintain", Outcome::Failed, &error.message);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_until_it_has_a_result_or_its_process_has_gone() {
+        let text = r#"{"schema_version": 1, "verb": "maintain", "pid": 7, "started_monotonic_usec": 5000000,
+            "progress": 0.5, "doing": "", "result": null, "message": ""}"#;
+        let work: Work<IgnoredAny> = serde_json::from_str(text).unwrap();
+        let last = work.started_monotonic_usec + micros(LONGEST) - 1;
+        let is_7 = |pid| pid == 7;
+        assert!(goes_on(&work, 5_000_000, is_7) && goes_on(&work, last, is_7));
+        assert!(!goes_on(&work, last + 1, is_7), "the process may be another");
+        assert!(!goes_on(&work, last, |_| false));
+        let done = Work { result: Some(Outcome::Done), ..work };
+        assert!(!goes_on(&done, last, is_7));
     }
 }

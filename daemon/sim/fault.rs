@@ -28,8 +28,10 @@ pub struct Script {
 }
 
 impl Script {
-    /// Sets `fault` for call `number`.
+    /// Sets `fault` for call `number`, which must not have been made yet.
     pub fn at(&mut self, number: usize, fault: Fault) {
+        let made = self.transcript.len();
+        assert!(number > made, "call {number} is to fail, and {made} calls were made");
         self.faults.push((number, fault));
     }
 

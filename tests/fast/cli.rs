@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::support::{apart, repository, setup, texts};
+use crate::apart::command_for;
+use crate::support::{CTL, SETUP, WORKER, repository, setup, texts};
 
 fn zramdctl(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(words).output().unwrap()
+    command_for(CTL).args(words).output().unwrap()
 }
 
 #[test]
 fn check_names_every_mistake_and_ends_with_1() {
-    let (_directory, file) = apart("tests/golden/diagnostics/five-mistakes.toml");
-    let output = setup(&["check", &file]);
+    let file = |path: &str| repository(path).to_str().unwrap().to_owned();
+    let output = setup(&["check", &file("tests/golden/diagnostics/five-mistakes.toml")]);
     let (result, messages) = texts(&output);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -22,8 +23,7 @@ fn check_names_every_mistake_and_ends_with_1() {
         "{messages}"
     );
     assert_eq!(result, "still usable: 2 zram devices, 0 RAM disks\n");
-    let (_directory, file) = apart("config/example.toml");
-    let good = setup(&["check", &file]);
+    let good = setup(&["check", &file("config/example.toml")]);
     assert_eq!(
         (good.status.code(), texts(&good).0.as_str()),
         (Some(0), "no mistakes found: 2 zram devices, 1 RAM disk\n")
@@ -63,7 +63,7 @@ fn users_of_zramctl_are_helped() {
 #[test]
 fn the_worker_names_itself_only_to_those_who_ran_it() {
     for (words, names_itself) in [(&["frobnicate"][..], true), (&["--reply", "frobnicate"], false)] {
-        let output = Command::new(env!("CARGO_BIN_EXE_zramd-worker")).args(words).output().unwrap();
+        let output = command_for(WORKER).args(words).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let (reply, messages) = texts(&output);
         assert_eq!(format!("{reply}{messages}").contains("zramd-worker"), names_itself, "{output:?}");
@@ -138,11 +138,10 @@ fn a_plan_can_be_made_for_another_machine() {
 
 #[test]
 fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
-    if rustix::process::geteuid().is_root() {
-        // Covered on the simulator; only an unprivileged user can see it here.
-        return;
-    }
-    let output = setup(&["--config", repository("config/example.toml").to_str().unwrap(), "apply"]);
+    // In a user namespace of its own, root is nobody.
+    let mut command = command_for("unshare");
+    command.args(["--user", SETUP, "--config"]).arg(repository("config/example.toml")).arg("apply");
+    let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(77));
     assert_eq!(texts(&output).1.lines().count(), 1, "{output:?}");
 }

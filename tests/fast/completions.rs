@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::support::{has_program, skip, texts};
+use crate::apart::command_for;
+use crate::support::{CTL, has_program, skip, texts};
 
 /// Output of a script in a shell, with the file of completions as `$1` and without the configuration of this user.
 fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String> {
@@ -14,12 +15,12 @@ fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String>
     }
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join(name);
-    let zramdctl = Path::new(env!("CARGO_BIN_EXE_zramdctl"));
-    let printed = Command::new(zramdctl).args(["completions", shell]).output().unwrap();
+    let zramdctl = Path::new(CTL);
+    let printed = command_for(zramdctl).args(["completions", shell]).output().unwrap();
     fs::write(&file, &printed.stdout).unwrap();
     // The script calls the program.
     let path = format!("{}:{}", zramdctl.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    let output = Command::new(shell)
+    let output = command_for(shell)
         .args(words)
         .args(["-c", script])
         // fish counts arguments without a name for the script.
@@ -50,10 +51,7 @@ const LINES: [(&str, &str); 8] = [
 
 /// The names of what `list` shows, which completion offers without directories.
 fn names() -> String {
-    let listed = Command::new(env!("CARGO_BIN_EXE_zramdctl"))
-        .args(["list", "--all", "-n", "-o", "NAME"])
-        .output()
-        .unwrap();
+    let listed = command_for(CTL).args(["list", "--all", "-n", "-o", "NAME"]).output().unwrap();
     texts(&listed)
         .0
         .split_whitespace()
@@ -124,7 +122,7 @@ fn zsh_loads_it() {
 #[test]
 fn an_answer_that_cannot_be_written_has_its_exit_status() {
     let ask = |words: &[&str], shell: &str, output: Stdio| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let mut command = command_for(CTL);
         command.args(words).env("ZRAMDCTL_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "1").stdout(output);
         command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
     };

@@ -36,6 +36,18 @@ fn values_are_corrected() {
             ("[zram0]\nzram-size = -1", "write for example zram-size = \"min(ram / 2, 4GiB)\""),
             ("[zram0]\nmax-zram-size = none", "write max-zram-size = \"none\""),
             ("[zram0]\nenabled = Yes", "write enabled = true"),
+            (
+                "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\npre-save = /usr/bin/a",
+                "write pre-save = \"/usr/bin/a\"",
+            ),
+            (
+                "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\npre-save = /usr/bin/a --all",
+                "write pre-save = [\"/usr/bin/a\", \"--all\"]",
+            ),
+            (
+                "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\npre-save = [/usr/bin/a,--all]",
+                "write pre-save = [\"/usr/bin/a\", \"--all\"]",
+            ),
             ("[zram1]\nmount-point = /a\noptions = \"noatime,nodev\"", "write mount-point = \"/a\""),
             ("[zram1]\nmount-point = \"/a\"\noptions = noatime nodev", "write options = \"noatime,nodev\""),
             (

@@ -4,8 +4,9 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
+use crate::apart::this_program;
 use crate::support::disk::{FORCED, Trial, noise, picture, small};
 use engine::ramdisk::{self, Disk, Saved};
 use host::linux::ramdisk::Calls;
@@ -48,7 +49,7 @@ fn dies_while_it_saves() {
 fn killed_save(trial: &Trial) {
     let spec: PathBuf = trial.path("spec.json");
     fs::write(&spec, serde_json::to_string(&trial.disk).unwrap()).unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
+    let output = this_program()
         .args(["--ignored", "--exact", "disk_draft::dies_while_it_saves", "--nocapture"])
         .env(SPEC, &spec)
         .stdin(Stdio::null())

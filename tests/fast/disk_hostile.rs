@@ -4,6 +4,7 @@
 use std::fs;
 
 use crate::support::disk::{Picture, Trial, change, picture, small};
+use crate::support::skip;
 use engine::ErrorKind;
 use logic::ramdisk::header::Fields;
 use logic::ramdisk::manifest::Manifest;
@@ -380,7 +381,7 @@ fn wrong_manifests_are_refused() {
 #[test]
 fn device_nodes_are_created_and_never_opened() {
     if !rustix::process::geteuid().is_root() {
-        return println!("skipped: needs root");
+        return skip("needs root");
     }
     let scene = Scene::new();
     let tar = Forged::new().entry(b'3', b"null", b"", b"").entry(b'6', b"pipe", b"", b"").file(b"null/evil");

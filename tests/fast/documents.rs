@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
 
+use crate::apart::{command_for, outside};
 use crate::support::introspection;
 use crate::support::introspection::{Argument, Interface, Member, Property};
-use crate::support::{golden, has_program, repository, setup, skip, texts};
+use crate::support::{DAEMON, golden, has_program, repository, setup, skip, texts};
 use client::man::{self, DATE, captured, marked, plain, tagged, tidy};
 use logic::config::key::Key;
 use logic::config::locate::{DROP_INS, MAIN, ROOTS};
@@ -105,7 +105,7 @@ fn zramdctl_1_is_current() {
 
 #[test]
 fn zramd_8_is_current() {
-    let output = Command::new(env!("CARGO_BIN_EXE_zramd")).arg("--help").output().unwrap();
+    let output = command_for(DAEMON).arg("--help").output().unwrap();
     let help = sections_of_help(&String::from_utf8(output.stdout).unwrap());
     let [(_, options)] = help.as_slice() else { panic!("{help:?}") };
     let messages: String = text("units/zramd.catalog")
@@ -439,8 +439,7 @@ fn all_pages_are_installed() {
 #[test]
 fn linters_of_manual_pages_have_no_findings() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        eprintln!("skipped: the pages are being written");
-        return;
+        return skip("needs pages that are not being written");
     }
     let tools = [("mandoc", &["-T", "lint"][..]), ("groff", &["-man", "-Tutf8", "-Kutf8", "-ww", "-z"])];
     for (program, words) in tools {
@@ -450,7 +449,7 @@ fn linters_of_manual_pages_have_no_findings() {
         }
         for name in PAGES {
             let file = repository(&format!("packaging/man/{name}"));
-            let output = Command::new(program).args(words).arg(file).output().unwrap();
+            let output = outside(program).args(words).arg(file).output().unwrap();
             let (printed, complained) = texts(&output);
             assert_eq!((printed.as_str(), complained.as_str()), ("", ""), "{program} {name}");
         }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use crate::support::texts;
+use crate::apart::command_for;
+use crate::support::{CTL, texts};
 
 fn import(root: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let mut command = command_for(CTL);
     command.arg("import").args(words).arg("--root").arg(root).output().unwrap()
 }
 
@@ -142,14 +143,14 @@ fn sizes_beyond_the_memory_are_reported() {
     let file = root.path().join("zram-generator.conf");
     // Without --root, the machine is this one.
     fs::write(&file, "[zram0]\nzram-size = ram * 4\n[zram1]\nzram-size = ram * 4\n").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let mut command = command_for(CTL);
     let output = command.args(["import", "zram-generator"]).arg(&file).output().unwrap();
     let (toml, said) = texts(&output);
     let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
     assert_eq!(warnings.len(), 1, "{said}");
     // As `check` does.
     fs::write(root.path().join("z.toml"), toml).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let mut command = command_for(CTL);
     let checked = texts(&command.arg("check").arg(root.path().join("z.toml")).output().unwrap()).1;
     let message = checked.lines().next().unwrap().split(": ").last().unwrap();
     assert!(warnings[0].contains(message), "{message}: {said}");
@@ -230,8 +231,7 @@ fn impossible_values_become_the_default_and_unsupported_ones_a_comment() {
     assert!(!said.contains("[ramdisk.a] mount-point"), "{said}");
     let file = root.join("z.toml");
     fs::write(&file, toml).unwrap();
-    let check =
-        Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("-c").arg(&file).arg("check").output().unwrap();
+    let check = command_for(CTL).arg("-c").arg(&file).arg("check").output().unwrap();
     assert!(check.status.success(), "{:?}", texts(&check));
 }
 
@@ -259,10 +259,10 @@ fn programs_are_run_on_request_and_what_they_print_is_put_in() {
     let text = "set!a = ! echo $((2 + 2)); exit 1\nset!b = printf 'a * 2'\nset!b = printf 'b + 1'\nset!c = true\nset!d = echo $0 >&2; cat\n\
                 [zram0]\nzram-size = ram / b\n[zram1]\nzram-size = ram / c\n";
     write(directory.path(), "zram-generator.conf", text);
-    let output = Command::new("unshare")
+    let output = command_for("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", OVER_ETC, "sh"])
         .arg(directory.path())
-        .args([env!("CARGO_BIN_EXE_zramdctl"), "import", "zram-generator", "--run-programs"])
+        .args([CTL, "import", "zram-generator", "--run-programs"])
         .output()
         .unwrap();
     let (toml, said) = texts(&output);
@@ -286,10 +286,10 @@ fn programs_print_their_values_although_messages_cannot_be_written() {
     let directory = tempfile::tempdir().unwrap();
     let text = "set!a = echo why >&2 && echo 4\n[zram0]\nzram-size = ram / a\n";
     write(directory.path(), "zram-generator.conf", text);
-    let output = Command::new("unshare")
+    let output = command_for("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", OVER_ETC, "sh"])
         .arg(directory.path())
-        .args([env!("CARGO_BIN_EXE_zramdctl"), "import", "zram-generator", "--run-programs"])
+        .args([CTL, "import", "zram-generator", "--run-programs"])
         .stderr(fs::File::options().write(true).open("/dev/full").unwrap())
         .output()
         .unwrap();

@@ -2,11 +2,12 @@
 //! (1.2 or later) the program itself.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
 
+use crate::apart::command_for;
 use crate::support::import::cases::{Original, ROWS};
 use crate::support::import::{devices, fixtures, imported, lay_out};
+use crate::support::skip;
 use fasteval::Evaler;
 use logic::config;
 use logic::import::{Peer, Values, import};
@@ -46,7 +47,7 @@ fn any_size() -> impl Strategy<Value = String> {
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("min({a}; {b})")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("max[{a}, {b}]")),
             inner.clone().prop_map(|a| format!("({a})")),
-            inner.clone().prop_map(|a| format!("log[2, {a} + 1] + e()")),
+            inner.clone().prop_map(|a| format!("log[2, ({a}) + 1] + e()")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("max({a} - {b} + 1, {a} % 7 ^ 2 + 1)")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("(ram<4096)*({a}) + (ram>=4096)*({b})")),
             inner.prop_map(|a| format!("round(64, {a}) + 64")),
@@ -222,8 +223,6 @@ const VALUES: &[&str] = &[
 ];
 
 proptest! {
-    #![proptest_config(Config { failure_persistence: None, ..Config::default() })]
-
     #[test]
     fn any_valid_configuration_loads_and_has_the_sizes_of_the_original(config in any_config(), mem_total_kib in 65_536u64..1 << 30) {
         let text = text(&config);
@@ -261,11 +260,11 @@ proptest! {
     }
 }
 
-/// The program to compare with; `None`, with the reason printed, without one.
-fn original() -> Option<PathBuf> {
+/// The program to compare with; `None`, and the test is skipped, without one.
+pub fn original() -> Option<PathBuf> {
     let program = env::var_os("ZRAM_GENERATOR").map(PathBuf::from);
     if program.is_none() {
-        println!("skipped: set ZRAM_GENERATOR to a zram-generator 1.2 or later to compare with it");
+        skip("needs ZRAM_GENERATOR=PROGRAM, a zram-generator 1.2 or later");
     }
     program
 }
@@ -287,7 +286,7 @@ fn theirs(root: &Path, mem_total_kib: u64, cmdline: &str) -> Sizes {
     fs::create_dir_all(root.join("proc")).unwrap();
     fs::write(root.join("proc/meminfo"), format!("MemTotal: {mem_total_kib} kB\n")).unwrap();
     fs::write(root.join("proc/cmdline"), cmdline).unwrap();
-    let output = Command::new("unshare")
+    let output = command_for("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", SET_UP])
         .env("ZRAM_GENERATOR_ROOT", root)
         .output()
@@ -321,7 +320,7 @@ fn random_configurations_have_the_sizes_of_the_original() {
     if original().is_none() {
         return;
     }
-    let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 60, source_file: Some(file!()), ..Config::default() });
     let strategy = (any_config(), 65_536u64..1 << 30);
     let outcome = runner.run(&strategy, |(config, mem_total_kib)| {
         let text = text(&config);

@@ -2,10 +2,13 @@
 //! comparison with those of zram-generator.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::{env, fs};
 
+use crate::apart::command_for;
+use crate::import_original::original;
+use crate::support::SETUP;
 use crate::support::import::cases::{Original, ROWS};
 use crate::support::import::{fixtures, imported, lay_out};
 
@@ -58,11 +61,7 @@ fn ours(case: &str, mem_total_kib: u64, cmdline: &str) -> Units {
     let root = machine.path();
     write(root, "etc/zramd/zramd.toml", &imported(case).toml);
     write(root, "etc/systemd/system/multi-user.target.wants/zramd.service", "enabled\n");
-    run(Command::new(env!("CARGO_BIN_EXE_zramd-setup"))
-        .arg("--root")
-        .arg(root)
-        .arg("generate")
-        .arg(root.join("out")));
+    run(command_for(SETUP).arg("--root").arg(root).arg("generate").arg(root.join("out")));
     units(&root.join("out"))
 }
 
@@ -105,10 +104,7 @@ fn a_tmpfs_of_fstab_keeps_its_options() {
 
 #[test]
 fn units_say_the_same_as_those_of_the_original() {
-    let Some(program) = env::var_os("ZRAM_GENERATOR") else {
-        println!("skipped: set ZRAM_GENERATOR to a zram-generator 1.2 or later to compare with it");
-        return;
-    };
+    let Some(program) = original() else { return };
     let mut compared = 0;
     for (case, mem_total_kib, cmdline, original, _) in ROWS {
         // P07 is a hundred times the memory and P08 nearly nothing, which zramd refuses. P24 has a path with %, for which
@@ -119,7 +115,7 @@ fn units_say_the_same_as_those_of_the_original() {
         let machine = machine(*mem_total_kib, cmdline);
         let root = machine.path();
         lay_out(&fixtures().join(case), root);
-        run(Command::new(&program).arg(root.join("out")).env("ZRAM_GENERATOR_ROOT", root));
+        run(command_for(&program).arg(root.join("out")).env("ZRAM_GENERATOR_ROOT", root));
         let mut theirs = units(&root.join("out"));
         theirs.remove("-.mount");
         assert_eq!(ours(case, *mem_total_kib, cmdline), theirs, "{case} with `{cmdline}`");

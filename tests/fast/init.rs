@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::support::{repository, texts};
+use crate::apart::command_for;
+use crate::support::{CTL, repository, texts};
 
 fn init(root: &Path, words: &[&str], answer: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let mut command = command_for(CTL);
     command.arg("init").args(words).arg("--root").arg(root);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::support::repository;
+use crate::apart::command_for;
+use crate::support::{CTL, repository};
 
 /// Directories of files that are mentioned by name; those of `daemon` are also mentioned without it.
 const DIRECTORIES: [&str; 5] = ["config", "daemon", "packaging", "tests", "units"];
@@ -156,8 +156,7 @@ fn commands_of_zramdctl_exist() {
     }
     assert!(commands.len() > 10, "{commands:?}");
     for words in commands {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_zramdctl")).args(&words).arg("--help").output().unwrap();
+        let output = command_for(CTL).args(&words).arg("--help").output().unwrap();
         assert!(output.status.success(), "zramdctl {}: {output:?}", words.join(" "));
     }
 }

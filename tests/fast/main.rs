@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod apart;
 mod check;
 mod cli;
 mod client;
@@ -57,3 +58,5 @@ mod units;
 mod vm;
 mod words;
 mod writeback;
+
+use apart::command_for;

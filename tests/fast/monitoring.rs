@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
+use crate::apart::{command_for, outside};
 use crate::support::{has_program, repository, skip, write_program};
 
 const RULES: &str = "packaging/monitoring/zramd.rules.yml";
@@ -23,8 +24,7 @@ fn counters_follow_the_conventions_of_prometheus() {
         return;
     }
     let stats = fs::File::open(repository("tests/golden/client/stats.txt")).unwrap();
-    let output =
-        Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::from(stats)).output().unwrap();
+    let output = outside("promtool").args(["check", "metrics"]).stdin(Stdio::from(stats)).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
@@ -38,7 +38,7 @@ fn alerts_fire_and_resolve() {
         let path = repository(file);
         fs::copy(&path, directory.path().join(path.file_name().unwrap())).unwrap();
     }
-    let mut command = Command::new("promtool");
+    let mut command = outside("promtool");
     command.args(["test", "rules", "zramd.rules.test.yml"]).current_dir(directory.path());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -95,11 +95,10 @@ fn the_textfile_is_replaced_and_no_link_is_followed() {
     let run = |lines: &str| {
         write_program(&program, &format!("#!/bin/sh\n{lines}\n"));
         let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
-        let mut command = Command::new("/bin/sh");
+        let mut command = command_for("/bin/sh");
         command
             .env("PATH", path)
-            .args(["-eCc", &script])
-            .current_dir(directory.path())
+            .args(["-eCc", &format!("cd {}\n{script}", directory.path().display())])
             .output()
             .unwrap()
             .status

@@ -1,7 +1,6 @@
 //! The module for NixOS, evaluated by Nix with stand-ins for nixpkgs. No NixOS is booted.
 
-use std::process::Command;
-
+use crate::apart::outside;
 use crate::support::{has_program, repository, skip, texts};
 use logic::config::load;
 use serde_json::{Value, json};
@@ -35,7 +34,7 @@ fn evaluated(expression: &str) -> Option<Value> {
     let module = repository("packaging/nix/module.nix");
     let stand_ins = STAND_INS.replace("MODULE", module.to_str().unwrap());
     let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new("nix-instantiate");
+    let mut command = outside("nix-instantiate");
     // Without a store, nothing outside of the directory is written.
     command
         .args(["--store", "dummy://", "--eval", "--strict", "--json", "--expr"])

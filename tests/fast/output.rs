@@ -4,15 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
+use crate::apart::command_for;
 use crate::support::outputs::{BROKEN, Broken, UNWRITTEN};
-use crate::support::{PYTHON, apart, setup, skip, texts};
-
-const CTL: &str = env!("CARGO_BIN_EXE_zramdctl");
-const DAEMON: &str = env!("CARGO_BIN_EXE_zramd");
-const SETUP: &str = env!("CARGO_BIN_EXE_zramd-setup");
-const WORKER: &str = env!("CARGO_BIN_EXE_zramd-worker");
+use crate::support::{CTL, DAEMON, PYTHON, SETUP, WORKER, repository, setup, skip, texts};
 
 /// What a command writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,16 +55,16 @@ const COMMANDS: [(&str, &str, Writes); 28] = [
 
 #[test]
 fn a_result_that_cannot_be_written_is_an_error() {
-    let (_directory, good) = apart("config/example.toml");
-    let (_other, bad) = apart("tests/golden/diagnostics/five-mistakes.toml");
+    let good = repository("config/example.toml");
+    let bad = repository("tests/golden/diagnostics/five-mistakes.toml");
     for (program, line, writes) in COMMANDS {
         let words = line.split(' ').map(|word| match word {
-            "GOOD" => good.as_str(),
-            "BAD" => bad.as_str(),
+            "GOOD" => good.to_str().unwrap(),
+            "BAD" => bad.to_str().unwrap(),
             word => word,
         });
         let words: Vec<&str> = words.collect();
-        let usual = Command::new(program).args(&words).output().unwrap();
+        let usual = command_for(program).args(&words).output().unwrap();
         assert_eq!(usual.stdout.is_empty(), writes == Writes::Notices, "{line}: {usual:?}");
         let usual = usual.status.code().unwrap();
         for broken in BROKEN {
@@ -91,7 +87,7 @@ fn a_lost_result_is_explained() {
         [(SETUP, &["--help"][..]), (WORKER, &["--help"]), (DAEMON, &["--help"]), (CTL, &["list", "--help"])]
     {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
-        let output = Command::new(program).args(words).stdout(full).output().unwrap();
+        let output = command_for(program).args(words).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(UNWRITTEN), "{program}");
         let said = texts(&output).1;
         assert!(said.starts_with("error: ") && said.contains("standard output"), "{program}: {said}");
@@ -134,7 +130,7 @@ fn written(
     let mut command = match broken {
         Some(broken) => broken.command(program),
         None => {
-            let mut command = Command::new(program);
+            let mut command = command_for(program);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             command
         }
@@ -175,10 +171,11 @@ fn files_are_written_although_output_cannot_be() {
 /// The units are the result of a generator.
 #[test]
 fn units_that_cannot_be_written_are_an_error() {
-    let (directory, file) = apart("config/example.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = repository("config/example.toml");
     let blocked = directory.path().join("file");
     fs::write(&blocked, "").unwrap();
-    let output = setup(&["--config", &file, "generate", blocked.to_str().unwrap()]);
+    let output = setup(&["--config", file.to_str().unwrap(), "generate", blocked.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(UNWRITTEN), "{output:?}");
     assert!(texts(&output).1.contains(blocked.to_str().unwrap()), "{output:?}");
 }
@@ -194,7 +191,7 @@ fn names_do_not_control_the_terminal() {
         (WORKER, &[hostile]),
         (DAEMON, &[hostile]),
     ] {
-        let output = Command::new(program).args(words).output().unwrap();
+        let output = command_for(program).args(words).output().unwrap();
         assert!(!output.status.success(), "{program}");
         let (result, said) = texts(&output);
         let raw = |letter: char| matches!(letter, '\x1b' | '\x07' | '\u{202e}' | '\u{9b}' | '\r');
@@ -222,7 +219,7 @@ fn the_live_view_ends_in_order_when_its_terminal_has_gone() {
     if !Path::new(PYTHON).exists() {
         return skip("needs Python");
     }
-    let output = Command::new(PYTHON).args(["-c", HANGUP, CTL, "top"]).output().unwrap();
+    let output = command_for(PYTHON).args(["-c", HANGUP, CTL, "top"]).output().unwrap();
     let (status, said) = texts(&output);
     // Success after the signal, or failure after an error of the terminal.
     assert!(["0", "1"].contains(&status.trim()), "{status} {said}");

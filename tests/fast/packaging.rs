@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{has_program, repository, skip, write_program};
+use crate::apart::{command_for, outside};
+use crate::support::{CTL, has_program, repository, skip, write_program};
 use logic::finding::{Code, Finding, Level};
 use toml::de::{DeTable, DeValue};
 
@@ -109,21 +110,21 @@ fn install_follows_the_manifest() {
             fs::write(built, source).unwrap();
         }
     }
-    let zramdctl = Path::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let zramdctl = Path::new(CTL);
     let install = |root: &Path, zramdctl: &Path| {
-        let mut command = Command::new(repository("packaging/install"));
+        let mut command = command_for(repository("packaging/install"));
         command.env("CARGO_TARGET_DIR", &target).env("ZRAMDCTL", zramdctl);
         command.arg("--destdir").arg(root).output().unwrap()
     };
     let output = install(&root, zramdctl);
     assert!(output.status.success(), "{output:?}");
-    let printed = Command::new(zramdctl).args(["completions", "zsh"]).output().unwrap().stdout;
+    let printed = command_for(zramdctl).args(["completions", "zsh"]).output().unwrap().stdout;
     assert_eq!(fs::read(root.join("usr/share/zsh/site-functions/_zramdctl")).unwrap(), printed);
 
     assert_eq!(installed(&root), without_sources(files));
 
     let alone = directory.path().join("defaults");
-    let mut command = Command::new(repository("packaging/install"));
+    let mut command = command_for(repository("packaging/install"));
     let output = command.arg("--destdir").arg(&alone).arg("--defaults").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(installed(&alone), without_sources(defaults()));
@@ -233,7 +234,7 @@ fn every_package_tells_once_what_doctor_finds_of_other_programs() {
     let run = |shell: &str| {
         let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
         let script = format!("set -e\n{say}\nzramdctl doctor{first}\n    done || :\necho end");
-        let output = Command::new(shell).arg("-c").arg(script).env("PATH", path).output().unwrap();
+        let output = command_for(shell).arg("-c").arg(script).env("PATH", path).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -353,11 +354,11 @@ fn crates_have_one_version_come_from_one_place_and_have_licences_that_allow_it()
     assert!(is_allowed("MIT/Apache-2.0") && is_allowed("(MIT OR GPL-2.0) AND Unicode-3.0"));
     assert!(!is_allowed("GPL-2.0-only") && !is_allowed("MIT AND GPL-3.0") && !is_allowed(""));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    if !Command::new(cargo).arg("--version").output().is_ok_and(|output| output.status.success()) {
+    if !outside(cargo).arg("--version").output().is_ok_and(|output| output.status.success()) {
         skip("needs cargo, which this user cannot run");
         return;
     }
-    let output = Command::new(repository("packaging/cargo"))
+    let output = outside(repository("packaging/cargo"))
         .args([
             "metadata",
             "--offline",
@@ -400,7 +401,7 @@ fn xml_files_are_valid() {
         return;
     }
     let lint = |options: &[&str], file: &str| {
-        let output = Command::new("xmllint")
+        let output = outside("xmllint")
             .args(["--nonet", "--noout"])
             .args(options)
             .arg(repository(file))
@@ -590,7 +591,7 @@ impl Scratch {
             script = script.replace(path, &format!("{}{path}", self.0.path().display()));
         }
         let programs = format!("{}:/usr/bin:/bin", self.path("bin").display());
-        let mut command = Command::new("/bin/sh");
+        let mut command = command_for("/bin/sh");
         command.args(["-e", "-c", &script]).env("PATH", programs);
         command
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use logic::config;
 use logic::config::problem::{Problem, Severity};
 use logic::config::settings::SizeRule;
+use logic::device::algorithm::Algorithm;
 use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
 use logic::facts::{BackingFacts, DeviceFacts, Does, Facts, PathKind, Support};
@@ -355,6 +356,33 @@ fn a_device_of_another_program_is_refused_and_its_user_named() {
     check("[zram0]", &facts, Some((ErrorKind::Unsafe, "/opt")));
     facts.swaps = vec![SwapLine { path: "/dev/zram0".into(), size_kib: 9, used_kib: 0, priority: 3 }];
     check("[zram0]", &facts, Some((ErrorKind::Unsafe, " 3")));
+}
+
+#[test]
+fn other_swap_is_better_only_with_a_higher_priority() {
+    let swap = |priority| SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority };
+    for (priority, warned) in [(99, false), (100, false), (101, true)] {
+        let facts = Facts { swaps: vec![swap(priority)], ..facts() };
+        let problems = plan_of("[zram0]\nswap-priority = 100", &facts).problems;
+        assert_eq!(problems.iter().any(|problem| problem.code == Some(Code::PriorityInverted)), warned);
+    }
+}
+
+/// Without recompression or write-back the device is still of use; with another primary algorithm, not.
+#[test]
+fn only_steps_of_extra_features_may_fail_with_a_warning() {
+    let algorithm = |text: &str| Algorithm::parse(text).unwrap();
+    let parameters =
+        |priority| Step::SetParameters { number: 0, algorithm: algorithm("zstd(level=9)"), priority };
+    for (step, optional) in [
+        (parameters(0), false),
+        (parameters(1), true),
+        (Step::SetRecompression { number: 0, algorithm: "zstd".to_owned(), priority: 1 }, true),
+        (Step::LoadModule, false),
+        (Step::CreateDevice { number: 0 }, false),
+    ] {
+        assert_eq!(step.is_optional(), optional, "{step}");
+    }
 }
 
 #[test]

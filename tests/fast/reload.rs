@@ -8,6 +8,7 @@ use engine::reload::{Scope, carry_out, survey};
 use engine::sample;
 use engine::sample::Detail;
 use host::{Errno, Host};
+use logic::benchmark::score::Profile;
 use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::finding::Code;
@@ -68,6 +69,22 @@ fn check(from: &str, to: &str, forced: bool, expected: (&str, Action, &str)) {
     let (target, action, detail) = &found[0];
     assert_eq!((target.as_str(), *action), (expected.0, expected.1), "{from} → {to}: {detail}");
     assert!(detail.contains(expected.2), "{from} → {to}: {detail}");
+}
+
+/// Recreating swap moves its pages through memory.
+#[test]
+fn another_verdict_recreates_only_swap_that_is_nearly_empty() {
+    let text = "[zram0]\nzram-size = \"64MiB\"\ncompression-algorithm = \"auto\"\n";
+    let machine = SimMachine::new(KernelConfig::full());
+    engine::apply(&mut machine.process(), &loaded(text)).unwrap();
+    machine.change().cpus = 4;
+    machine.change().verdict =
+        crate::vm::verdict("6.12.2-simulated", Profile::Balanced, None).replace("lz4", "zstd");
+    for (used_kib, expected) in [(0, Some(Action::Recreate)), (1024, Some(Action::Recreate)), (1025, None)] {
+        machine.change().swaps[0].used_kib = used_kib;
+        let found = actions(&machine, text, &Scope::default());
+        assert_eq!(found.first().map(|(_, action, _)| *action), expected, "{used_kib} KiB: {found:?}");
+    }
 }
 
 #[test]
@@ -228,7 +245,7 @@ fn after_a_failure_at_any_call_the_next_reload_converges() {
         machine.take_transcript().len()
     };
     assert!(calls > 20, "only {calls} calls");
-    for number in 0..calls {
+    for number in 1..=calls {
         let machine = machine();
         machine.take_transcript();
         machine.fail_at(number, Errno::IO);

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
+use crate::apart::command_for;
 use crate::support::validator::{definition, validated};
-use crate::support::{golden, repository, texts};
+use crate::support::{CTL, golden, repository, texts};
 use logic::config::json_schema::json_schema;
 use logic::config::key::Key;
 use logic::config::schema::{SECTIONS, example_file};
@@ -117,7 +117,7 @@ fn what_zramdctl_prints_as_json_is_as_its_schema_says() {
             "stats" => "--format=json",
             _ => "--json",
         };
-        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+        let mut command = command_for(CTL);
         let printed = command.arg("--config").arg(file).args([name, form]).output().unwrap();
         let printed = texts(&printed).0;
         assert!(printed.starts_with('{'), "{name}: {printed}");

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::support::{eventually, golden, repository, setup, texts};
+use crate::apart::command_for;
+use crate::support::{SETUP, eventually, golden, repository, setup, texts};
 use logic::record::Target;
 
 /// Files below a directory with their texts; links with an arrow.
@@ -248,7 +248,7 @@ fn the_generator_starts_no_child() {
     let pipe =
         rustix::fs::open(&path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).unwrap();
     while rustix::io::write(&pipe, &[b'x'; 4096]).is_ok() {}
-    let mut child = Command::new(env!("CARGO_BIN_EXE_zramd-setup"))
+    let mut child = command_for(SETUP)
         .args(["--root", root.path().to_str().unwrap(), "generate", out.to_str().unwrap()])
         .stderr(std::process::Stdio::null())
         .spawn()

@@ -121,7 +121,7 @@ fn mistakes_are_found() {
 }
 
 /// A verdict for the simulated machine.
-fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
+pub fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> String {
     let stored = Stored {
         schema_version: SCHEMA_VERSION,
         measured_unix: 0,
@@ -284,6 +284,19 @@ fn through_units_the_settings_wait_for_the_swap() {
     }
     assert_eq!(values(&machine), BEFORE);
     assert!(engine::plan(&machine.process(), &loaded, Activation::Systemd).is_ok());
+}
+
+/// A setting of a module goes with it.
+#[test]
+fn a_setting_that_has_gone_is_left_out_when_settings_are_restored() {
+    for gone in [Tunable::Zswap, Tunable::PageCluster] {
+        let machine = machine();
+        apply(&machine, TUNED);
+        machine.change().tunables.remove(&gone);
+        revert(&machine);
+        assert_eq!(machine.look().tunables[&Tunable::Swappiness], "60");
+        assert_eq!(machine.look().records.len(), 0);
+    }
 }
 
 #[test]

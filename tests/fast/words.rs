@@ -1,8 +1,8 @@
 //! Plain English: words and phrases that the tree does not use, in prose, names and messages alike.
 
 use std::fs;
-use std::process::Command;
 
+use crate::apart::outside;
 use crate::support::{has_program, repository, skip};
 
 /// Phrases in lower case that the tree does not use, and plain ones instead.
@@ -78,7 +78,7 @@ fn the_tree_is_in_plain_english() {
         skip("needs a clone");
         return;
     }
-    let listed = Command::new("git")
+    let listed = outside("git")
         .args(["-c", "safe.directory=*", "-C"])
         .arg(repository(""))
         .arg("ls-files")

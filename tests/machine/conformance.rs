@@ -1,7 +1,6 @@
 //! The same scenario on the simulator and on a real device, with equal observations.
 //!
-//! Needs root and the zram driver. Without them it is skipped with the reason, or fails if `ZRAMD_REQUIRE_ROOT_TESTS=1` is
-//! set.
+//! Needs root and the zram driver; otherwise it is skipped with the reason.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

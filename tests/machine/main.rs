@@ -37,3 +37,8 @@ mod real_vm;
 mod rights;
 mod taken_over;
 mod waiting;
+
+/// A program on this machine.
+fn command_for(program: impl AsRef<std::ffi::OsStr>) -> std::process::Command {
+    std::process::Command::new(program)
+}

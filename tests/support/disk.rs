@@ -232,6 +232,7 @@ pub fn small(root: &Path) {
     fs::hard_link(root.join("a/one"), root.join("a/b/same")).unwrap();
     symlink("../one", root.join("a/b/link")).unwrap();
     let holes = fs::File::create(root.join("holes")).unwrap();
+    holes.write_all_at(b"begin", 0).unwrap();
     holes.write_all_at(b"data", 100_000).unwrap();
     holes.set_len(200_000).unwrap();
     fs::write(root.join("big"), noise(300_000)).unwrap();

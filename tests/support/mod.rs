@@ -19,6 +19,7 @@ pub mod polkit;
 pub mod private_bus;
 pub mod raw;
 pub mod session;
+pub mod skips;
 pub mod upkeep;
 pub mod validator;
 pub mod verdict;
@@ -27,28 +28,29 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use engine::work::Stopped;
+use host::Host;
+use host::linux::LinuxHost;
 use logic::config::problem::Problem;
+use logic::device::attribute::Attribute;
 use logic::render;
 use rustix::fs::{FlockOperation, flock};
+pub use skips::skip;
+
+use crate::command_for;
+
+/// Our programs. Tests start them with `program` of their test program.
+pub const CTL: &str = env!("CARGO_BIN_EXE_zramdctl");
+pub const DAEMON: &str = env!("CARGO_BIN_EXE_zramd");
+pub const SETUP: &str = env!("CARGO_BIN_EXE_zramd-setup");
+pub const WORKER: &str = env!("CARGO_BIN_EXE_zramd-worker");
 
 /// Runs `zramd-setup` with these arguments.
 pub fn setup(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_zramd-setup")).args(words).output().unwrap()
-}
-
-/// A copy of a file of the repository with devices and mount points that no machine has: what is in use here may be that
-/// of another program.
-pub fn apart(file: &str) -> (tempfile::TempDir, String) {
-    let text = std::fs::read_to_string(repository(file)).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let copy = directory.path().join("z.toml");
-    let text = text.replace("[zram", "[zram24").replace("/mnt/zramd-example", "/srv/zramd-not-here");
-    std::fs::write(&copy, text).unwrap();
-    let copy = copy.to_str().unwrap().to_owned();
-    (directory, copy)
+    command_for(SETUP).args(words).output().unwrap()
 }
 
 /// Writes an executable shell script. A child process writes it: the kernel refuses to execute a file that is open for
@@ -73,7 +75,7 @@ pub fn texts(output: &Output) -> (String, String) {
 /// Runs a measurement, repeatedly while it is postponed because the machine is busy, for example with other tests.
 pub fn in_a_better_moment<T: Debug>(mut measure: impl FnMut() -> Result<T, Stopped>) -> T {
     let mut result = None;
-    eventually("a quiet moment", || {
+    within(UNTIL_QUIET, "a quiet moment", || {
         result = match measure() {
             Err(Stopped::Postponed(_)) => None,
             result => Some(result.unwrap()),
@@ -86,8 +88,8 @@ pub fn in_a_better_moment<T: Debug>(mut measure: impl FnMut() -> Result<T, Stopp
 /// The same for `zramdctl bench run` with these arguments.
 pub fn bench_run(words: &[&str]) -> Output {
     let mut output = None;
-    eventually("a quiet moment", || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    within(UNTIL_QUIET, "a quiet moment", || {
+        let mut command = command_for(CTL);
         let run = command.args(["bench", "run"]).args(words).output().unwrap();
         let work = std::fs::read_to_string("/run/zramd/work/benchmark.json").unwrap_or_default();
         let work: serde_json::Value = serde_json::from_str(&work).unwrap_or_default();
@@ -103,28 +105,43 @@ pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Whether tests that change the running kernel can run; prints the reason if not. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as in
-/// CI, it fails instead.
+/// Whether tests that change the running kernel can run; otherwise says that the test is skipped.
+#[track_caller]
 pub fn can_use_real_kernel() -> bool {
     let privileged = rustix::process::geteuid().is_root();
     let zram = Path::new("/sys/class/zram-control").is_dir();
-    let reason = match (privileged, zram) {
-        (true, true) => return true,
-        (false, _) => "needs root",
-        (true, false) => "needs a kernel with zram loaded",
-    };
-    skip(reason);
+    match (privileged, zram, in_use()) {
+        (true, true, None) => return true,
+        (false, ..) => skip("needs root"),
+        (true, false, _) => skip("needs a kernel with zram loaded"),
+        (true, true, Some(why)) => skip(&format!("needs a machine that does not use zram or zramd: {why}")),
+    }
     false
 }
 
-/// Prints why a test is skipped. With `ZRAMD_REQUIRE_ROOT_TESTS=1`, as in CI, it fails instead.
-#[track_caller]
-pub fn skip(reason: &str) {
-    assert!(std::env::var_os("ZRAMD_REQUIRE_ROOT_TESTS").is_none(), "required, but it {reason}");
-    eprintln!("skipped: {reason}");
+/// What the machine uses of zram or zramd, apart from tests: it stays as it is. Looked up once, before a test of this program
+/// changes it, and while those of other programs do not.
+fn in_use() -> Option<&'static str> {
+    static IN_USE: OnceLock<Option<String>> = OnceLock::new();
+    let look = || {
+        let _lock = locked_file(FlockOperation::LockExclusive);
+        let host = LinuxHost::new("/");
+        for number in host.device_numbers().unwrap_or_default() {
+            if host.read_attribute(number, Attribute::DiskSize).is_ok_and(|size| size.trim() != "0") {
+                return Some(format!("zram{number} is set up"));
+            }
+        }
+        if let Some(target) = engine::gather::records(&host).unwrap_or_default().keys().next() {
+            return Some(format!("{target} is set up"));
+        }
+        let overrides = "/run/zramd/zramd.toml.d";
+        let mut found = std::fs::read_dir(overrides).into_iter().flatten();
+        found.next().map(|_| format!("{overrides} is not empty"))
+    };
+    IN_USE.get_or_init(look).as_deref()
 }
 
-/// Whether a test may mount, in a directory of its own; otherwise prints that it is skipped.
+/// Whether a test may mount, in a directory of its own; otherwise says that it is skipped.
 #[track_caller]
 pub fn may_mount() -> bool {
     let is_root = rustix::process::geteuid().is_root();
@@ -134,7 +151,7 @@ pub fn may_mount() -> bool {
     is_root
 }
 
-/// Exclusive use of the machine, for tests that change what others see; `None`, with the reason printed, without root.
+/// Exclusive use of the machine, for tests that change what others see; `None`, and the test is skipped, without root.
 #[track_caller]
 pub fn alone() -> Option<File> {
     may_mount().then(real_kernel_lock)
@@ -144,14 +161,22 @@ pub fn alone() -> Option<File> {
 /// start, and lacks the distribution's modules.
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// Whether a program is in `PATH`, or at an absolute path.
-pub fn has_program(name: &str) -> bool {
+/// A program in `PATH`, or at an absolute path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+/// Whether there is such a program.
+pub fn has_program(name: &str) -> bool {
+    find_program(name).is_some()
 }
 
 /// Time limit of [`eventually`], much longer than necessary because the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time limit for other work on the machine to end: measurements are postponed until then.
+const UNTIL_QUIET: Duration = Duration::from_secs(300);
 
 /// Pause before the next poll: a twentieth of the time so far.
 fn pause(begun: Instant) -> Duration {
@@ -160,10 +185,15 @@ fn pause(begun: Instant) -> Duration {
 
 /// Polls until `look` returns true; panics with `what` at the time limit. For state without notification.
 #[track_caller]
-pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+pub fn eventually(what: &str, is_true: impl FnMut() -> bool) {
+    within(PATIENCE, what, is_true);
+}
+
+#[track_caller]
+fn within(limit: Duration, what: &str, mut is_true: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_true() {
-        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
         std::thread::sleep(pause(begun));
     }
 }
@@ -191,7 +221,14 @@ pub fn no_changes_lock() -> File {
 }
 
 fn locked(how: FlockOperation) -> File {
-    let file = File::create(std::env::temp_dir().join("zramd-tests.lock")).unwrap();
+    in_use();
+    locked_file(how)
+}
+
+fn locked_file(how: FlockOperation) -> File {
+    let path = std::env::temp_dir().join("zramd-tests.lock");
+    // Another user may have made it.
+    let file = File::open(&path).or_else(|_| File::create(&path)).unwrap();
     flock(&file, how).unwrap();
     file
 }

@@ -28,7 +28,7 @@ impl Mounted {
         // A new file: a loop device of an earlier one may not be gone yet, and has its contents.
         fs::remove_file(image).ok();
         fs::File::create_new(image).unwrap().set_len(bytes).unwrap();
-        assert!(Command::new(mkfs).arg("-q").arg(image).status().unwrap().success());
+        assert!(crate::command_for(mkfs).arg("-q").arg(image).status().unwrap().success());
         if !mount(&["-o", "loop", image.to_str().unwrap()], at) {
             skip(&format!("needs a kernel that mounts {fs_type} from a file"));
             return None;

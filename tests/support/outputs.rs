@@ -25,11 +25,11 @@ impl Broken {
     pub fn command(self, program: &str) -> Command {
         let mut command = match self {
             Broken::Closed => {
-                let mut command = Command::new("sh");
+                let mut command = crate::command_for("sh");
                 command.args(["-c", "exec \"$0\" \"$@\" >&- 2>&-", program]);
                 command
             }
-            Broken::Full | Broken::Gone => Command::new(program),
+            Broken::Full | Broken::Gone => crate::command_for(program),
         };
         self.set(&mut command);
         command

@@ -22,7 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use zbus::wire::{DynamicType, Type};
 use zbus::{Connection, DBusError, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
-use crate::support::{copy_program, has_program, no_changes_lock, repository, skip, write_program};
+use crate::support::{DAEMON, copy_program, has_program, no_changes_lock, repository, skip, write_program};
 
 /// Time limit for the start of bus and daemon, much longer than necessary because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ pub fn ends_within(child: &Child, time: Duration) -> bool {
 /// A command that gets SIGKILL when the test program dies, if `setpriv` is there.
 pub fn bound(program: &Path) -> Command {
     if !has_program("setpriv") {
-        return Command::new(program);
+        return crate::command_for(program);
     }
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program);
@@ -122,7 +122,7 @@ impl Bus {
         let mut address = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut address).unwrap();
         assert!(address.starts_with("unix:"), "dbus-daemon did not start: {address:?}");
-        let program = PathBuf::from(env!("CARGO_BIN_EXE_zramd"));
+        let program = PathBuf::from(DAEMON);
         Some(Bus { process: Guarded(process), directory, address: address.trim().to_owned(), program })
     }
 
@@ -149,7 +149,7 @@ impl Bus {
     /// A command for `zramd` on this bus with an empty configuration, which logs to a file.
     pub fn daemon(&self) -> Command {
         fs::write(self.config(), "").unwrap();
-        self.prepare(Command::new(&self.program))
+        self.prepare(crate::command_for(&self.program))
     }
 
     /// Starts `zramd` and waits for READY=1.
@@ -275,10 +275,7 @@ impl PrivateBus {
         let mut bus = Bus::start()?;
         // The daemon looks for the other programs in its own directory.
         for name in ["zramd", "zramd-setup"] {
-            copy_program(
-                &Path::new(env!("CARGO_BIN_EXE_zramd")).with_file_name(name),
-                &bus.directory().join(name),
-            );
+            copy_program(&Path::new(DAEMON).with_file_name(name), &bus.directory().join(name));
         }
         let worker = bus.directory().join("zramd-worker");
         write_program(&worker, &format!("#!/bin/sh\nHERE={}\n{script}", bus.directory().display()));

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::support::private_bus::PrivateBus;
-use crate::support::{can_use_real_kernel, real_kernel_lock, setup, texts};
+use crate::support::{CTL, can_use_real_kernel, real_kernel_lock, setup, texts};
 use host::linux::work;
 
 /// Exclusive use of the machine, with a daemon; dropping it removes everything of the test.
@@ -84,7 +84,7 @@ impl Drop for Session {
 }
 
 pub fn zramdctl(address: &str, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
+    let mut command = crate::command_for(CTL);
     command.args(words).env("DBUS_SYSTEM_BUS_ADDRESS", address).stdin(Stdio::null());
     command
 }

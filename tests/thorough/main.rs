@@ -22,3 +22,8 @@ mod maintenance_faults;
 mod prometheus;
 mod texts;
 mod waiting;
+
+/// A program on this machine.
+fn command_for(program: impl AsRef<std::ffi::OsStr>) -> std::process::Command {
+    std::process::Command::new(program)
+}

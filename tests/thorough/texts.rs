@@ -349,7 +349,10 @@ fn disks(run: &mut Run) {
     run.ctl("doctor --json");
     run.session.write(&format!("{section}store-limit = \"1MiB\"\n"));
     run.ctl("reload");
-    let noise: Vec<u8> = (0..4 << 20).map(|_| fastrand::u8(..)).collect();
+    let noise: Vec<u8> = {
+        let mut random = fastrand::Rng::with_seed(1);
+        (0..4 << 20).map(|_| random.u8(..)).collect()
+    };
     fs::write(place.join("noise"), noise).unwrap();
     disk(run, "save NAME");
     disk(run, "status NAME --json");

@@ -139,3 +139,35 @@ fn fill(page: &mut [u8], class: Class, probes: &[(Class, Pages)], random: &mut R
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_drawn_in_proportion_to_their_shares() {
+        let mut random = Rng::with_seed(1);
+        let shares = [(Class::Sparse, 0.25), (Class::File, 0.0), (Class::Program, 0.75)];
+        let drawn: Vec<Class> = (0..10_000).map(|_| draw(&shares, &mut random)).collect();
+        let count = |class| drawn.iter().filter(|drawn| **drawn == class).count();
+        assert!((2_300..2_700).contains(&count(Class::Sparse)), "{}", count(Class::Sparse));
+        assert_eq!((count(Class::File), count(Class::Noise)), (0, 0));
+        // Shares that are rounded down end with the last class.
+        assert_eq!(draw(&[(Class::File, 0.0), (Class::Noise, 0.0)], &mut random), Class::Noise);
+        assert_eq!(draw(&[], &mut random), Class::Program);
+    }
+
+    #[test]
+    fn pages_of_files_are_copied_from_the_probes() {
+        let mut random = Rng::with_seed(1);
+        let mut files = Pages::new(2).unwrap();
+        files.page_mut(0).fill(7);
+        files.page_mut(1).fill(9);
+        let probes = [(Class::File, files)];
+        let mut page = Pages::new(1).unwrap();
+        fill(page.page_mut(0), Class::File, &probes, &mut random);
+        assert!(
+            [7, 9].contains(&page.page(0)[0]) && page.page(0).iter().all(|byte| *byte == page.page(0)[0])
+        );
+    }
+}

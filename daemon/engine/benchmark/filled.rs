@@ -56,3 +56,23 @@ pub(super) fn calibrating_swap<H: Host>(host: &H) -> Result<Option<(FilledSwap, 
     let target = Target::new(&swap.memory, &backing, host.page_size());
     Ok(target.map(|target| (swap, target)))
 }
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // The values are exact.
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_filled_pages_are_told_from_compressed_ones() {
+        let swap = |used, same_pages| FilledSwap {
+            number: 0,
+            memory: MmStat { same_pages, ..MmStat::default() },
+            used,
+            slots: 1000,
+        };
+        assert_eq!((swap(100, 25).compressed(), swap(100, 25).same_filled_share()), (75, 0.25));
+        assert_eq!((swap(0, 0).compressed(), swap(0, 0).same_filled_share()), (0, 0.0));
+        // The figures are not read at the same moment.
+        assert_eq!((swap(5, 6).compressed(), swap(5, 6).same_filled_share()), (0, 1.0));
+    }
+}

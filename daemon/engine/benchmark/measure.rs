@@ -136,16 +136,22 @@ impl Pass {
     }
 }
 
-/// Does one pass over the device at `node`. Ends early, without an error, at its time limit and when cancelled.
-pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
+/// The first page of each request, of a sample with this number of pages.
+fn requests(spec: &Spec, count: usize) -> Vec<usize> {
     let size = spec.pages_per_request.max(1);
-    let mut requests: Vec<usize> =
-        (spec.pages.start..spec.pages.end.min(data.count())).step_by(size).collect();
+    let end = spec.pages.end.min(count);
     // A shorter last request would not be comparable.
-    requests.retain(|first| first + size <= spec.pages.end.min(data.count()));
+    let mut requests: Vec<usize> =
+        (spec.pages.start..end).step_by(size).filter(|first| first + size <= end).collect();
     if let Some(seed) = spec.shuffle {
         Rng::with_seed(seed).shuffle(&mut requests);
     }
+    requests
+}
+
+/// Does one pass over the device at `node`. Ends early, without an error, at its time limit and when cancelled.
+pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
+    let requests = requests(spec, data.count());
     let threads = spec.threads.clamp(1, requests.len().max(1));
     let share = requests.len().div_ceil(threads).max(1);
     let results: Vec<Result<Pass, Error>> = if threads == 1 {
@@ -203,4 +209,62 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
     }
     pass.busy = pass.sum;
     Ok(pass)
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp)] // The values are exact.
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_whole_and_in_the_sample() {
+        let spec = |pages, pages_per_request| Spec { pages_per_request, ..Spec::new(Direction::Read, pages) };
+        assert_eq!(requests(&spec(0..10, 4), 100), [0, 4]);
+        assert_eq!(requests(&spec(2..10, 4), 100), [2, 6]);
+        assert_eq!(requests(&spec(0..10, 4), 7), [0], "the sample is smaller");
+        assert_eq!(requests(&spec(0..3, 0), 100), [0, 1, 2]);
+        let shuffled = |seed| requests(&Spec { shuffle: Some(seed), ..spec(0..100, 1) }, 100);
+        assert_eq!(shuffled(1), shuffled(1));
+        assert_ne!(shuffled(1), shuffled(2));
+        let mut sorted = shuffled(1);
+        sorted.sort_unstable();
+        assert_eq!(sorted, requests(&spec(0..100, 1), 100));
+    }
+
+    /// A pass with requests of these times, in nanoseconds, of 4096 bytes each.
+    fn pass_of(times: impl IntoIterator<Item = u64>) -> Pass {
+        let mut pass = Pass::default();
+        for time in times {
+            pass.note(Duration::from_nanos(time), 4096);
+        }
+        pass.busy = pass.sum;
+        pass
+    }
+
+    #[test]
+    fn figures_of_a_pass_are_those_of_its_requests() {
+        let none = Pass::default();
+        assert_eq!((none.mean_ns(), none.bytes_per_second(), none.usual_ns().value), (0.0, 0.0, 0.0));
+        let pass = pass_of([100, 400, 200, 300]);
+        assert_eq!((pass.requests(), pass.bytes(), pass.mean_ns()), (4, 4 * 4096, 250.0));
+        assert_eq!([250, 500, 990].map(|share| pass.quantile_ns(share)), [100, 200, 400]);
+        assert_eq!(pass.bytes_per_second().round(), 16_384e6);
+        assert_eq!(pass.usual_ns().value, 250.0, "the mean, as no batch is full");
+    }
+
+    #[test]
+    fn one_interruption_does_not_change_the_usual_time() {
+        let batch = u64::from(BATCH);
+        let pass = pass_of((0..5 * batch).map(|index| if index == batch { 1_000_000 } else { 500 }));
+        assert_eq!(pass.usual_ns().value, 500.0);
+        assert!(pass.mean_ns() > 3_000.0, "{}", pass.mean_ns());
+    }
+
+    #[test]
+    fn passes_one_after_the_other_are_added() {
+        let mut pass = pass_of([100; 64]);
+        pass.append(&pass_of([300; 64]));
+        assert_eq!((pass.requests(), pass.bytes(), pass.mean_ns()), (128, 128 * 4096, 200.0));
+        assert_eq!((pass.usual_ns().value, pass.busy), (200.0, Duration::from_nanos(64 * 400)));
+    }
 }

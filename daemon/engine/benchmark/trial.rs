@@ -183,6 +183,7 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
 #[allow(clippy::float_cmp)] // The values are exact.
 mod tests {
     use super::*;
+    use logic::device::algorithm::Algorithm;
 
     #[test]
     fn the_overhead_of_a_small_sample_does_not_count() {
@@ -197,5 +198,81 @@ mod tests {
         assert_eq!(per_page(5_000_000, 16_000_000), 1100.0, "the first half compresses worse");
         assert_eq!(per_page(500_000, 600_000), 1000.0, "the two measurements are too close");
         assert_eq!(memory_per_page(0, 0, &memory(0), &memory(0)), 0.0);
+    }
+
+    fn trial(name: &str) -> Trial {
+        Trial::new(Candidate { algorithm: Algorithm::plain(name), never: String::new() })
+    }
+
+    #[test]
+    fn ratios_and_shares_are_of_the_sample() {
+        let page = rustix::param::page_size() as u64;
+        let mut trial = trial("lz4");
+        assert_eq!(
+            (trial.ratio_total(), trial.ratio_payload(), trial.incompressible_share()),
+            (0.0, 0.0, 0.0)
+        );
+        trial.memory = MmStat {
+            orig_data_size: 100 * page,
+            compr_data_size: 40 * page,
+            huge_pages: 25,
+            ..MmStat::default()
+        };
+        trial.memory_per_page = page as f64 / 2.0;
+        assert_eq!(
+            (trial.ratio_total(), trial.ratio_payload(), trial.incompressible_share()),
+            (2.0, 2.5, 0.25)
+        );
+    }
+
+    /// A score with this value and an interval of this half width.
+    fn scored(value: f64, half: f64) -> Scored {
+        let estimate = Estimate { value, low: value - half, high: value + half };
+        (Algorithm::plain("lz4"), Ok(estimate))
+    }
+
+    #[test]
+    fn close_and_uncertain_scores_are_measured_again() {
+        let sure = 100.0 * SURE;
+        let excluded = (Algorithm::plain("842"), Err("too slow".to_owned()));
+        let none: [usize; 0] = [];
+        let list = |other, half| [scored(100.0, sure), excluded.clone(), scored(other, half)];
+        assert_eq!(contenders(&list(100.0 * CONTENDERS, 20.0)), [0, 2]);
+        assert_eq!(contenders(&list(100.0 * CONTENDERS + 1.0, 20.0)), none, "it is much slower");
+        assert_eq!(contenders(&list(100.0, sure)), none, "both are certain");
+        assert_eq!(contenders(&[scored(100.0, 50.0), excluded.clone()]), none, "there is only one");
+    }
+
+    #[test]
+    fn slow_reads_of_eligible_candidates_are_measured_again() {
+        let with = |name: &str, calm_p99_ns: f64| Trial { calm_p99_ns, ..trial(name) };
+        let slow = 1e9;
+        let never = Candidate { never: "too slow".to_owned(), ..trial("842").candidate };
+        let failed = Some(Error::failed("broken"));
+        let trials = [
+            with("lz4", 10_000.0),
+            with("zstd", slow),
+            Trial { candidate: never, ..with("842", slow) },
+            Trial { failed, ..with("lzo", slow) },
+        ];
+        assert_eq!(disturbed(&trials, &Baseline::default()), [1]);
+    }
+
+    #[test]
+    fn the_chosen_algorithm_comes_first_then_the_best() {
+        let names = ["lz4", "842", "zstd", "lzo"];
+        let trials = names.map(trial);
+        let scores = [Ok(3.0), Err("slow".to_owned()), Ok(2.0), Ok(1.0)];
+        let estimate = |value| Estimate { value, low: value, high: value };
+        let scored: Vec<Scored> = names
+            .iter()
+            .zip(scores)
+            .map(|(name, score)| (Algorithm::plain(*name), score.map(estimate)))
+            .collect();
+        let choice = Choice { algorithm: Algorithm::plain("zstd"), reason: String::new(), better_runs: 0 };
+        let rows = rows(&trials, &scored, &Baseline::default(), &choice);
+        let found: Vec<String> = rows.iter().map(|row| row.algorithm.to_string()).collect();
+        assert_eq!(found, ["zstd", "lzo", "lz4", "842"]);
+        assert_eq!(rows[3].excluded.as_deref(), Some("slow"));
     }
 }

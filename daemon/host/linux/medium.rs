@@ -167,7 +167,24 @@ mod tests {
         assert_eq!(&found, b"data");
         assert!(file.read(8192, &mut found).is_err(), "there is no more");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-        assert!(directory.free_bytes().unwrap() > 0);
         assert!(Directory::open(&place.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn free_bytes_are_those_that_stat_shows() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open(place.path()).unwrap();
+        let stat = || {
+            let mut command = std::process::Command::new("stat");
+            let output = command.args(["-f", "-c", "%a %S"]).arg(place.path()).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            text.split_whitespace().map(|word| word.parse::<u64>().unwrap()).product::<u64>()
+        };
+        // Others may write at the same time.
+        let is_same = |_| {
+            let (before, found, after) = (stat(), directory.free_bytes().unwrap(), stat());
+            before.min(after) <= found && found <= before.max(after)
+        };
+        assert!((0..1000).any(is_same));
     }
 }

@@ -158,7 +158,7 @@ mod tests {
         }
     }
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
         #[test]
         fn what_zram_generator_accepts_has_the_same_value(text in "([0-9]{1,2}[kKMGTmunpµ]?|[0-9]e[0-9]|ram|m|[-+*/%<>!() ]|\\(|\\)){1,9}") {
