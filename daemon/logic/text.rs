@@ -79,17 +79,13 @@ fn emphasis(text: &str) -> Option<usize> {
     is_ours.then_some(codes.len() + "\x1b[m".len())
 }
 
-/// The known word most similar to `word`, if any is similar enough: one typing error for each four letters, or `word` has a longer
-/// ending. Case does not count, nor which of `_` and `-` it is.
+/// The known word most similar to `word`, if any is similar enough: one typing error for each four letters. Case does not count, nor which of `_` and `-` it is.
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let folded = |word: &str| word.to_lowercase().replace('_', "-");
     let word = folded(word);
     known
         .map(|other| (strsim::damerau_levenshtein(&word, &folded(other)), other))
-        .filter(|(distance, other)| {
-            let is_longer = word.starts_with(&folded(other)) && word.len() < 2 * other.len();
-            *distance <= (other.len() / 4).max(1) || is_longer
-        })
+        .filter(|(distance, other)| *distance <= (other.len() / 4).max(1))
         .min()
         .map(|(_, other)| other)
 }
@@ -108,7 +104,6 @@ mod tests {
             ("memoryusdbyte", Some("MemoryUsedBytes")),
             ("ZRAM_SISE", Some("zram-size")),
             ("swap-priorty", Some("swap_priority")),
-            ("swap_priority_of_all", Some("swap_priority")),
             ("ramdisk", None),
             ("", None),
         ] {

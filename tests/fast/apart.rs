@@ -78,7 +78,7 @@ fn entering() -> Option<&'static [String]> {
     begun.as_ref().map(|(words, _)| words.as_slice())
 }
 
-/// What tests read and write. A directory that contains another comes first.
+/// What tests read and write. A directory is before those that it contains.
 fn paths() -> Vec<PathBuf> {
     let mut paths = vec![std::env::temp_dir(), repository(""), PathBuf::from(env!("CARGO_TARGET_TMPDIR"))];
     let original = std::env::var_os("ZRAM_GENERATOR").map(PathBuf::from);

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use engine::reload::{Scope, survey};
 use host::{BlockProbe, Host, MountSpec};
 use logic::config::problem::{Problem, Severity};
+use logic::config::schema::section_of;
 use logic::config::{self, Loaded};
 use logic::error::ErrorKind;
 use logic::plan::Activation;
-use logic::view::section_of;
 use sim::kernel::KernelConfig;
 use sim::{SimHost, SimMachine};
 

@@ -138,7 +138,7 @@ fn a_plan_can_be_made_for_another_machine() {
 
 #[test]
 fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
-    // In a user namespace of its own, root is nobody.
+    // In a user namespace of its own, root has no rights outside.
     let mut command = command_for("unshare");
     command.args(["--user", SETUP, "--config"]).arg(repository("config/example.toml")).arg("apply");
     let output = command.output().unwrap();

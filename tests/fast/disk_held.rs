@@ -174,7 +174,9 @@ fn nothing_is_pruned_while_nothing_about_the_load_can_be_written() {
     assert!(fall_back(&trial).store_problem.is_some());
     three_saves(&trial);
     trial.verify(2).unwrap();
-    obstacles.iter().for_each(|obstacle| fs::remove_dir_all(obstacle).unwrap());
+    for obstacle in &obstacles {
+        fs::remove_dir_all(obstacle).unwrap();
+    }
 }
 
 /// Changes one bit of the newest manifest, loads, and returns how that ended.

@@ -2,8 +2,8 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::process::Command;
 
+use crate::apart::command_for;
 use crate::support::{PYTHON, has_program, repository, skip, texts};
 
 #[test]
@@ -18,7 +18,7 @@ fn a_failed_last_result_fails_the_summary() {
     }
     let summary = || {
         let output =
-            Command::new(PYTHON).arg(repository("tests/long/summary")).arg(results.path()).output().unwrap();
+            command_for(PYTHON).arg(repository("tests/long/summary")).arg(results.path()).output().unwrap();
         (output.status.code(), texts(&output))
     };
     let add = |file: &str, line: &str| {

@@ -2,7 +2,8 @@
 //! after.
 
 use crate::support::upkeep::store;
-use client::columns::{COLUMNS, Cell, Row};
+use client::cell::Cell;
+use client::columns::{COLUMNS, Row};
 use engine::ErrorKind;
 use engine::reload::{Scope, carry_out, survey};
 use engine::sample;

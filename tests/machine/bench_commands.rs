@@ -245,7 +245,7 @@ fn wrong_words_are_wrong_usage() {
 #[test]
 fn without_rights_it_says_so() {
     for what in ["ramdisk", "swap"] {
-        // In a user namespace of its own, root is nobody.
+        // In a user namespace of its own, root has no rights outside.
         let output = Command::new("unshare").args(["--user", CTL, "bench", what]).output().unwrap();
         assert_eq!(output.status.code(), Some(77), "{output:?}");
     }

@@ -22,6 +22,7 @@ fn must_run() -> bool {
 
 /// Says that the calling test, or a part of it, does not run, and why. Where it could run, in CI, it fails.
 #[track_caller]
+#[allow(clippy::disallowed_methods)]
 pub fn skip(reason: &str) {
     assert!(!must_run(), "required, but it {reason}");
     let thread = std::thread::current();

@@ -161,7 +161,9 @@ fn save_locked(
     let mut kept = listing.kept_for(disk, &room);
     if refusal.is_some() {
         // Without notes about the load, what it did not load cannot be told from the others.
-        kept.iter_mut().for_each(|kept| kept.pin = kept.pin.max(Pin::Held));
+        for kept in &mut kept {
+            kept.pin = kept.pin.max(Pin::Held);
+        }
     }
     let way = find_room(store, &listing, &kept, &tree, disk, request, loaded)?;
     let writer = Writer {

@@ -95,7 +95,7 @@ pub fn ask<T: Serialize + DeserializeOwned>(
 pub fn wait_for(directory: &Path) -> Result<(), crate::Errno> {
     let open = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(drop(rustix::fs::open(directory, flags, Mode::empty())))
+        rustix::fs::open(directory, flags, Mode::empty()).map(drop)
     };
     match ask(Path::new("/"), directory, open) {
         Err(Errno::TIMEDOUT) => Err(Errno::TIMEDOUT.into()),

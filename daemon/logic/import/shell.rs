@@ -64,7 +64,9 @@ pub fn read(program: &str, known: &[&str], files: &[(PathBuf, String)], draft: &
 }
 
 fn unknown(program: &str, name: &str, known: &[&str]) -> String {
-    let meant = nearest(name, known.iter().copied());
+    // The names of some programs differ in length, as PERCENT and PERCENTAGE.
+    let begins = || known.iter().copied().find(|other| name.starts_with(other));
+    let meant = nearest(name, known.iter().copied()).or_else(begins);
     let meant = meant.map(|other| format!("; did you mean {other}?")).unwrap_or_default();
     format!("{program} ignores `{name}`, and so it was left out{meant}")
 }
