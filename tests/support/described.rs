@@ -128,6 +128,7 @@ pub fn described(object: &Value, name: &str, pointer: &str) -> Value {
     match name {
         "WritebackLimitBytes" if found.is_null() => u64::MAX.into(),
         "SupportedAlgorithms" if found.is_null() => Value::Array(Vec::new()),
+        "SnapshotCount" => found.as_array().map_or(0, Vec::len).into(),
         _ => found,
     }
 }

@@ -2,15 +2,18 @@
 //! counts them as passed, and shows the output of failed tests only.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
+
+/// What the names of lists begin with.
+pub const PREFIX: &str = "zramd-tests-skipped-";
 
 /// The list of this run: of the process that started this test program, at the time when that process began.
 pub fn list() -> PathBuf {
     let parent = std::os::unix::process::parent_id();
     let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap_or_default();
     let begun = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).unwrap_or("0");
-    std::env::temp_dir().join(format!("zramd-tests-skipped-{parent}-{begun}"))
+    std::env::temp_dir().join(format!("{PREFIX}{parent}-{begun}"))
 }
 
 /// Whether every test has to run: in CI, as root, with zram.
@@ -22,7 +25,6 @@ fn must_run() -> bool {
 
 /// Says that the calling test, or a part of it, does not run, and why. Where it could run, in CI, it fails.
 #[track_caller]
-#[allow(clippy::disallowed_methods)]
 pub fn skip(reason: &str) {
     assert!(!must_run(), "required, but it {reason}");
     let thread = std::thread::current();
@@ -31,7 +33,7 @@ pub fn skip(reason: &str) {
         .filter(|name| *name != "main")
         .map_or_else(|| std::panic::Location::caller().to_string(), str::to_owned);
     // Not `eprintln!`, which libtest captures.
-    writeln!(io::stderr(), "skipped: {test}: {reason}").ok();
+    host::out::note(&format!("skipped: {test}: {reason}"));
     let mut list = File::options().create(true).append(true).open(list()).unwrap();
     list.write_all(format!("{test}\t{reason}\n").as_bytes()).unwrap();
 }
