@@ -70,7 +70,9 @@ second_boot() {
 }
 last_moments() {
     sed -n '/lab: the last moments/,/reboot: Restarting/p' "$LAB_OUT/console.txt" |
-        grep -aoE 'saving: .*|zram0: .* to 0|EXT4-fs \(ubdb\): unmounting filesystem' | paste -sd,
+        grep -aoE 'saving: .*|zram0: .* to 0|EXT4-fs \(ubdb\): unmounting filesystem' |
+        # First in any case, and again after it is unmounted, with what was written in between.
+        uniq | paste -sd,
 }
 
 as_configured() {
