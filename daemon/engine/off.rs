@@ -70,7 +70,7 @@ pub fn mount_point<'a>(change: &'a Change, survey: &'a Survey) -> Option<&'a str
 pub fn taken_over(change: &Change, survey: &Survey) -> Option<Error> {
     let Target::Device(number) = change.target else { return None };
     let record = survey.facts.records.get(&change.target)?;
-    let differs = record.taken_over(survey.facts.devices.get(&number)?)?;
+    let differs = record.not_ours(survey.facts.devices.get(&number)?)?;
     Some(record.refusal(&differs))
 }
 

@@ -36,6 +36,15 @@ pub(super) fn is_same_device<H: Host>(host: &H, number: u32, record: &Record) ->
     differs.map_or(Ok(true), |differs| Err(record.refusal(&differs)))
 }
 
+/// As [`is_same_device`], for what discards its contents: also an error if it is raw, and other programs have written to it.
+fn may_discard<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
+    if !is_same_device(host, number, record)? {
+        return Ok(false);
+    }
+    let written = record.not_ours(&gather::identify(host, number)?);
+    written.map_or(Ok(true), |written| Err(record.refusal(&written)))
+}
+
 /// As [`is_same_device`]; false if another program has set it up since.
 pub(super) fn is_ours<H: Host>(host: &H, number: u32, record: &Record) -> Result<bool, Error> {
     match is_same_device(host, number, record) {
@@ -48,10 +57,8 @@ pub(super) fn is_ours<H: Host>(host: &H, number: u32, record: &Record) -> Result
 pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), Error> {
     match undo {
         Undo::RemoveSpare { number, diskseq } => create::remove_spare(host, *number, *diskseq),
-        Undo::RemoveDevice { number } if is_same_device(host, *number, record)? => {
-            create::remove(host, *number)
-        }
-        Undo::Reset { number } if is_same_device(host, *number, record)? => {
+        Undo::RemoveDevice { number } if may_discard(host, *number, record)? => create::remove(host, *number),
+        Undo::Reset { number } if may_discard(host, *number, record)? => {
             host.unlock_device(*number)?;
             while_busy(host, *number, |host| host.write_attribute(*number, Attribute::Reset, "1"))?;
             restore_algorithm(host, *number, record)
@@ -288,7 +295,7 @@ fn elsewhere<H: Host>(host: &H, record: &Record) -> Result<(), Error> {
 /// Whether the record can be undone here: its device is not that of another program, and its mounts are in this namespace.
 fn refuse_others<H: Host>(host: &H, record: &Record) -> Result<(), Error> {
     if let Target::Device(number) = record.target {
-        is_same_device(host, number, record)?;
+        may_discard(host, number, record)?;
     }
     elsewhere(host, record)
 }

@@ -301,7 +301,7 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
     let taken_over = match target {
         Target::Device(number) => {
             let device = facts.devices.get(number);
-            facts.records.get(target).zip(device).and_then(|(record, device)| record.taken_over(device))
+            facts.records.get(target).zip(device).and_then(|(record, device)| record.not_ours(device))
         }
         _ => None,
     };

@@ -16,7 +16,7 @@ use super::device::state::{DeviceFacts, Seen};
 use super::human::human;
 use super::proc::{MountLine, zram_number};
 use super::ramdisk::place::place;
-use super::request::Request;
+use super::request::{Purpose, Request};
 use super::vm::Tunable;
 
 /// Format version of record files; files of other versions are not touched.
@@ -368,6 +368,25 @@ impl Record {
         self.is_of(device.diskseq) && self.differs(device).is_none()
     }
 
+    /// Why the device must not be reset, although it may be as zramd set it up: a raw device is there for other programs, and has
+    /// what they wrote to it. Otherwise as [`Record::taken_over`].
+    pub fn not_ours(&self, device: &DeviceFacts) -> Option<String> {
+        let written = match &device.seen {
+            Seen::Signature(found) if self.is_raw() && device.initialised => Some(found),
+            _ => None,
+        };
+        let written = written.map(|found| format!("it contains: {found}; zramd wrote nothing"));
+        self.taken_over(device).or_else(|| written.filter(|_| self.is_of(device.diskseq)))
+    }
+
+    /// Whether it is a device that other programs write to, set up, and without anything that zramd wrote.
+    fn is_raw(&self) -> bool {
+        let Request::Device(request) = &self.request else { return false };
+        matches!(request.purpose, Purpose::Raw { .. })
+            && self.progress == Progress::Done
+            && self.carries.as_ref().is_some_and(|carries| carries.signature.is_none())
+    }
+
     /// What another program has changed if it has set up the device of this record since; for people, without a full stop.
     pub fn taken_over(&self, device: &DeviceFacts) -> Option<String> {
         self.differs(device).filter(|_| self.is_of(device.diskseq))
@@ -393,7 +412,7 @@ impl Record {
         let working = self.progress == Progress::Working;
         match (&device.seen, &carries.signature) {
             (Seen::Unknown, _) => None,
-            _ if self.scratch => None,
+            _ if self.scratch || self.is_raw() => None,
             (Seen::Signature(found), Some(ours)) if ours.is_that_of(found) => None,
             // Pages of the self-test, or of an interrupted mkfs.
             (Seen::Signature(found), ours)

@@ -66,7 +66,7 @@ const THEIRS: &str = "11111111-1111-4111-9111-111111111111";
 /// Name, our configuration, what another program does with the device, and a part of what is said about it.
 type Takeover = (&'static str, &'static str, fn(&mut SimHost), &'static str);
 
-const TAKEOVERS: [Takeover; 9] = [
+const TAKEOVERS: [Takeover; 8] = [
     ("swap of another size", SWAP, |host| swap(host, 48, 7), "its size is"),
     ("swap with another UUID", SWAP, |host| swap(host, 32, 7), "with UUID"),
     ("another algorithm", SWAP, with_842, "its algorithm is 842"),
@@ -74,7 +74,6 @@ const TAKEOVERS: [Takeover; 9] = [
     ("nothing yet", SWAP, |host| size(host, "32M"), "it is empty"),
     ("another file system", FILES, |host| mkfs(host, THEIRS, "zram9"), "with UUID"),
     ("swap instead of a file system", FILES, |host| swap(host, 32, 7), "swap area"),
-    ("data on a raw device", RAW, with_data, "unknown type"),
     ("another label", FORMATTED, |host| mkfs(host, OURS, "theirs"), "theirs"),
 ];
 
@@ -140,6 +139,30 @@ fn a_device_that_another_program_has_taken_over_is_named_and_not_touched() {
         assert_eq!(errors.count(), 0, "{case}");
         assert_eq!((machine.look().devices[&9].clone(), machine.look().swaps.clone()), before, "{case}");
     }
+}
+
+#[test]
+fn a_raw_device_is_for_other_programs_and_is_not_reset_with_what_they_wrote() {
+    let machine = machine(RAW);
+    let host = &mut machine.process();
+    host.write_pages(9, 8192, &[3; 4096]).unwrap();
+    let before = machine.look().devices[&9].clone();
+    let planned = engine::plan(host, &loaded(RAW), Activation::Direct).unwrap();
+    assert_eq!(planned.items[0].decision, Decision::Planned);
+    engine::apply(host, &loaded(RAW)).unwrap();
+    engine::up(host, &loaded(RAW), 9).unwrap();
+    control::must_be_ours(host, 9).unwrap();
+    control::compact(host, 9).unwrap();
+    let survey = reload::survey(host, &Loaded::default(), Activation::Managed, &Scope::default()).unwrap();
+    let change = survey.changes.iter().find(|change| change.target == Target::Device(9)).unwrap();
+    assert_eq!(change.action, Action::Refuse, "{}", change.detail);
+    let removal = engine::revert(host).unwrap().into_iter().find(|(target, _)| *target == Target::Device(9));
+    for error in [engine::down(host, &Target::Device(9)).unwrap_err(), removal.unwrap().1.unwrap_err()] {
+        assert_eq!(error.kind, ErrorKind::Unmanaged, "{error}");
+        assert!(error.message.contains("unknown type"), "{error}");
+        assert!(error.message.contains("zramdctl adopt zram9"), "{error}");
+    }
+    assert_eq!(machine.look().devices[&9], before);
 }
 
 #[test]
