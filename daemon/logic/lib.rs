@@ -41,5 +41,4 @@ pub mod unit_name;
 pub mod upkeep;
 pub mod view;
 pub mod vm;
-pub mod word;
 pub mod work;

@@ -9,7 +9,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Estimate;
-use crate::word::{of_word, word};
 
 /// What to optimise for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,13 +29,17 @@ impl Profile {
     pub const ALL: [Profile; 3] = [Profile::Latency, Profile::Balanced, Profile::Capacity];
 
     /// Its word in the configuration.
-    pub fn word(self) -> &'static str {
-        word(self)
+    pub const fn word(self) -> &'static str {
+        match self {
+            Profile::Latency => "latency",
+            Profile::Balanced => "balanced",
+            Profile::Capacity => "capacity",
+        }
     }
 
     /// Parses the word; `None` if it is unknown.
     pub fn parse(word: &str) -> Option<Profile> {
-        of_word(word)
+        Profile::ALL.into_iter().find(|profile| profile.word() == word)
     }
 
     /// What counts on a machine that has been short of memory, or has not.

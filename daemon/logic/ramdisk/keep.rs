@@ -1,6 +1,5 @@
 //! How the contents of a RAM disk are kept over reboots.
 
-use crate::word::{of_word, word};
 use serde::{Deserialize, Serialize};
 
 /// The kind of contents that is kept.
@@ -28,14 +27,20 @@ pub enum Persist {
 }
 
 impl Persist {
+    const ALL: [Persist; 3] = [Persist::None, Persist::Skeleton, Persist::Snapshot];
+
     /// The word in the configuration and on the bus.
-    pub fn word(self) -> &'static str {
-        word(self)
+    pub const fn word(self) -> &'static str {
+        match self {
+            Persist::None => "none",
+            Persist::Skeleton => "skeleton",
+            Persist::Snapshot => "snapshot",
+        }
     }
 
     /// Parses the word.
     pub fn of_word(word: &str) -> Option<Persist> {
-        of_word(word)
+        Persist::ALL.into_iter().find(|persist| persist.word() == word)
     }
 }
 
