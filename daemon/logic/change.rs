@@ -17,6 +17,7 @@ use super::ramdisk::place::{disk_mount, place};
 use super::record::{Progress, Record, Target};
 use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
 use super::vm::VmRequest;
+use crate::word::word;
 
 /// The change to one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,17 +41,8 @@ pub enum Action {
 
 impl Action {
     /// Its name on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Action::Remove => "remove",
-            Action::Recreate => "recreate",
-            Action::Reactivate => "reactivate",
-            Action::Create => "create",
-            Action::Activate => "activate",
-            Action::Adapt => "adapt",
-            Action::Refuse => "refuse",
-            Action::Keep => "keep",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 
     /// Whether the present target is stopped first.

@@ -41,4 +41,5 @@ pub mod unit_name;
 pub mod upkeep;
 pub mod view;
 pub mod vm;
+pub mod word;
 pub mod work;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::word::{of_word, word};
+
 /// A line of a file in `/proc/pressure`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Stall {
@@ -56,20 +58,13 @@ pub enum Level {
 
 impl Level {
     /// Its name on the bus and in files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Level::None => "none",
-            Level::Moderate => "moderate",
-            Level::Severe => "severe",
-            Level::Critical => "critical",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 
     /// Parses the name.
     pub fn of_word(word: &str) -> Option<Level> {
-        [Level::None, Level::Moderate, Level::Severe, Level::Critical]
-            .into_iter()
-            .find(|level| level.word() == word)
+        of_word(word)
     }
 }
 

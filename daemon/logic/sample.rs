@@ -15,6 +15,7 @@ use super::ramdisk::Persist;
 use super::ramdisk::status::DiskStatus;
 use super::upkeep::Report;
 use super::vm::VmView;
+use crate::word::word;
 
 /// Version of the JSON form; incremented when a field is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -88,13 +89,8 @@ pub enum RoleView {
 
 impl RoleView {
     /// The word in JSON and on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            RoleView::Swap => "swap",
-            RoleView::Filesystem => "filesystem",
-            RoleView::Raw => "raw",
-            RoleView::Unused => "unused",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 }
 
@@ -118,14 +114,8 @@ pub enum StateView {
 
 impl StateView {
     /// The word in JSON and on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            StateView::Active => "active",
-            StateView::Mounted => "mounted",
-            StateView::Ready => "ready",
-            StateView::Unfinished => "unfinished",
-            StateView::Unused => "unused",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 }
 
@@ -151,15 +141,8 @@ pub enum ReasonView {
 
 impl ReasonView {
     /// The word in JSON and on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            ReasonView::Config => "config",
-            ReasonView::Benchmark => "benchmark",
-            ReasonView::Auto => "auto",
-            ReasonView::Fallback => "fallback",
-            ReasonView::KernelDefault => "kernel-default",
-            ReasonView::Unknown => "unknown",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 }
 

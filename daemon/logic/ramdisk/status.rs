@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::SaveReason;
 use super::hold::Hold;
 use super::omitted::Reason;
+use crate::word::word;
 
 /// Version of the file's format.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -43,15 +44,8 @@ pub enum LoadState {
 
 impl LoadState {
     /// The word in JSON and on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            LoadState::Empty => "empty",
-            LoadState::Loading => "loading",
-            LoadState::Loaded => "loaded",
-            LoadState::Fallback => "fallback",
-            LoadState::Passthrough => "passthrough",
-            LoadState::Failed => "failed",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 }
 
@@ -74,13 +68,8 @@ pub enum SaveResult {
 
 impl SaveResult {
     /// The word in JSON and on the bus.
-    pub const fn word(self) -> &'static str {
-        match self {
-            SaveResult::None => "",
-            SaveResult::Ok => "ok",
-            SaveResult::Unchanged => "unchanged",
-            SaveResult::Failed => "failed",
-        }
+    pub fn word(self) -> &'static str {
+        word(self)
     }
 }
 
