@@ -82,11 +82,6 @@ fn with_842(host: &mut SimHost) {
     swap(host, 32, 0x5A);
 }
 
-fn with_data(host: &mut SimHost) {
-    size(host, "32M");
-    host.write_pages(9, 8192, &[3; 4096]).unwrap();
-}
-
 #[test]
 fn a_device_that_another_program_has_taken_over_is_named_and_not_touched() {
     for (case, text, takes, said) in TAKEOVERS {
