@@ -77,10 +77,8 @@ fn prometheus_scrapes_the_endpoint() {
     let [port, own] = [free_port(), free_port()];
     let listen = format!("127.0.0.1:{port}");
     let zramdctl = env!("CARGO_BIN_EXE_zramdctl");
-    let _endpoint = start(
-        "systemd-socket-activate",
-        &["--accept", "--inetd", "--listen", &listen, zramdctl, "stats", "--http"],
-    );
+    let _endpoint =
+        start("systemd-socket-activate", &["--inetd", "--listen", &listen, zramdctl, "stats", "--http"]);
     let mut answer = None;
     eventually("the endpoint answers", || {
         answer = get(port, "/metrics");
