@@ -1,7 +1,6 @@
 //! Lock files that only their owner can open: flock(2) takes any open file, and every user can open a public directory.
 
 use std::ffi::OsString;
-use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -124,7 +123,9 @@ fn holder(file: impl AsFd) -> Option<Holder> {
         let lines = text.lines().filter_map(|line| line.strip_prefix("lock:"));
         lines.into_iter().any(|line| flock_owner(line.as_bytes(), inode).is_some())
     };
-    let locks = fs::read("/proc/locks").ok()?;
+    // In whole pages: between two calls of read(2), the kernel counts lines from the beginning, and leaves one out if a lock
+    // before it is released.
+    let locks = files::read_small(Path::new("/proc/locks")).ok()?;
     let pids = locks.split(|byte| *byte == b'\n').filter_map(|line| flock_owner(line, inode));
     pids.map(|pid| (pid, Path::new("/proc").join(pid.to_string()))).find_map(|(pid, process)| {
         holders::open_files(&process, None)
@@ -150,7 +151,9 @@ pub fn remove(directory: impl AsFd, name: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -189,6 +192,33 @@ mod tests {
         assert_eq!(holder.pid, std::process::id());
         drop(opened);
         wait(&again, "DIRECTORY", CHILDREN).unwrap();
+    }
+
+    #[test]
+    fn a_holder_is_found_while_other_locks_are_released() {
+        let (directory, opened) = place();
+        let _lock = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let others = std::thread::spawn({
+            let others: Vec<PathBuf> =
+                (0..8).map(|number| directory.path().join(number.to_string())).collect();
+            move || {
+                while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                    let files: Vec<fs::File> =
+                        others.iter().map(|path| fs::File::create(path).unwrap()).collect();
+                    files.iter().for_each(|file| file.lock().unwrap());
+                }
+            }
+        });
+        for round in 0..300 {
+            let refused = take(&opened, ".lock", "LOCK", Duration::ZERO).unwrap_err();
+            assert!(
+                matches!(refused.cause, Cause::Locked { holder: Some(_), .. }),
+                "round {round}: {refused}"
+            );
+        }
+        drop(end);
+        others.join().unwrap();
     }
 
     #[test]
