@@ -567,15 +567,7 @@ mod tests {
     }
 
     fn change(number: u32, action: Action, detail: &str) -> Change {
-        Change {
-            target: Target::Device(number),
-            action,
-            detail: detail.to_owned(),
-            by_verdict: false,
-            kind: None,
-            present: None,
-            wanted: None,
-        }
+        Change::new(&Target::Device(number), action, detail)
     }
 
     #[test]

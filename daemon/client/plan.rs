@@ -9,16 +9,13 @@ use super::connect::{self, Bus};
 use super::style::Style;
 use super::{act, out, read};
 use engine::{Error, ErrorKind};
-use logic::change::Action;
+use logic::change::{Action, Change, OnTheBus as Row};
 use logic::config::problem::{Problem, Severity};
 use logic::exit::ExitStatus;
 use logic::plan::report::{self, ProblemReport, SCHEMA_VERSION};
 use logic::plan::{Decision, Item, Plan};
 use logic::render;
 use logic::table;
-
-/// Action, object and detail.
-type Row = (String, String, String);
 
 /// What `reload` would change.
 #[derive(Serialize)]
@@ -92,9 +89,7 @@ fn here(cli: &Cli, file: Option<&PathBuf>, forced: bool, json: Json) -> Result<E
     }
     let survey = read::survey(file, &loaded, forced)?;
     let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
-    let rows: Vec<Row> = changes
-        .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
-        .collect();
+    let rows: Vec<Row> = changes.map(Change::on_the_bus).collect();
     show(cli, &rows, &survey.plan, json)
 }
 

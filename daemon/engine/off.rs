@@ -11,7 +11,6 @@ use logic::ramdisk::place::place;
 use logic::record::Target;
 use logic::request::Request;
 use logic::unit::swap_unit;
-use logic::view::Task;
 
 /// PID 1.
 pub trait Units<H> {
@@ -38,7 +37,7 @@ pub fn hidden(survey: &Survey) -> Vec<Change> {
             && survey.facts.mount_at(&place).is_some()
     };
     let disks = survey.facts.unit_disks.iter().filter(is_hidden);
-    disks.map(|disk| Change::removal(&Target::RamDisk(disk.name.clone()))).collect()
+    disks.map(Change::removal).collect()
 }
 
 /// The RAM disk that PID 1 mounted for a target, if any.
@@ -47,9 +46,14 @@ fn unit_disk<'a>(change: &Change, survey: &'a Survey) -> Option<&'a UnitDisk> {
     survey.facts.unit_disks.iter().find(|disk| disk.name == *name)
 }
 
+/// What zramd set up for a target.
+fn present<'a>(change: &Change, survey: &'a Survey) -> Option<&'a Request> {
+    survey.facts.records.get(&change.target).map(|record| &record.request)
+}
+
 /// The directory of the snapshots of a RAM disk that is saved when it is removed.
-pub fn store<'a>(change: &'a Change, survey: &'a Survey) -> Option<&'a str> {
-    match &change.present {
+pub fn store<'a>(change: &Change, survey: &'a Survey) -> Option<&'a str> {
+    match present(change, survey) {
         Some(Request::RamDisk(request)) => request.keep.as_ref().map(|keep| keep.settings.store.as_str()),
         _ => unit_disk(change, survey).filter(|disk| disk.is_kept()).map(|disk| disk.store.as_str()),
     }
@@ -61,8 +65,8 @@ pub fn is_kept(change: &Change, survey: &Survey) -> bool {
 }
 
 /// The mount point of a target, if it has one.
-pub fn mount_point<'a>(change: &'a Change, survey: &'a Survey) -> Option<&'a str> {
-    let of_request = change.present.as_ref().and_then(Request::mount).map(|mount| &mount.mount_point);
+pub fn mount_point<'a>(change: &Change, survey: &'a Survey) -> Option<&'a str> {
+    let of_request = present(change, survey).and_then(Request::mount).map(|mount| &mount.mount_point);
     of_request.or_else(|| unit_disk(change, survey).map(|disk| &disk.mount_point)).map(String::as_str)
 }
 
@@ -88,7 +92,7 @@ pub fn off<H: Host>(host: &mut H, units: &mut impl Units<H>, survey: &Survey) ->
     units.quiet(host)?;
     let (last, mut first): (Vec<&Change>, Vec<&Change>) =
         changes.into_iter().partition(|change| match &change.target {
-            Target::Device(_) => change.present.as_ref().is_none_or(|present| present.mount().is_none()),
+            Target::Device(_) => present(change, survey).is_none_or(|present| present.mount().is_none()),
             Target::RamDisk(_) => false,
             Target::Vm | Target::Zswap => true,
         });
@@ -126,8 +130,7 @@ fn take_away<H: Host>(
     change: &Change,
     survey: &Survey,
 ) -> Result<(), Error> {
-    let task = Task::of(change, &survey.facts.unit_disks);
-    if let Some(unit) = &task.stop {
+    if let Some(unit) = &change.stop {
         units.stop(host, unit).map_err(|error| held(host, change, survey, &error))?;
         if let Target::RamDisk(name) = &change.target
             && is_kept(change, survey)
@@ -144,7 +147,7 @@ fn take_away<H: Host>(
     {
         return Err(Error::failed(format!("{}: PID 1 did not stop {}", change.target, swap_unit(number))));
     }
-    task.setup.iter().try_for_each(|unit| units.stop(host, unit))
+    change.setup.iter().try_for_each(|unit| units.stop(host, unit))
 }
 
 /// The error of a unit that was not stopped, with the processes that use its mount.

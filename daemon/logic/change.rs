@@ -16,6 +16,11 @@ use super::ramdisk::UnitDisk;
 use super::ramdisk::place::{disk_mount, place};
 use super::record::{Progress, Record, Target};
 use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
+use super::text::worded;
+use super::unit::ramdisk::place_unit;
+use super::unit::{
+    VM_UNIT, ZSWAP_UNIT, activating_unit, mount_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
+};
 use super::vm::VmRequest;
 use crate::word::word;
 
@@ -62,8 +67,8 @@ impl fmt::Display for Action {
     }
 }
 
-/// A target and its change.
-#[derive(Debug, Clone, PartialEq)]
+/// A target and its change, with the units that carry it out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub target: Target,
     pub action: Action,
@@ -72,17 +77,49 @@ pub struct Change {
     /// The kind of error, if refused.
     pub kind: Option<ErrorKind>,
     /// Whether only the verdict of the benchmark requires it.
+    #[serde(default)]
     pub by_verdict: bool,
-    /// The present request, if it is to be removed.
-    pub present: Option<Request>,
-    /// The configured request.
-    pub wanted: Option<Request>,
+    /// The unit to stop.
+    pub stop: Option<String>,
+    /// The unit that set it up.
+    pub setup: Option<String>,
+    /// The unit to start.
+    pub start: Option<String>,
+    /// The mount unit with changed options.
+    pub remount: Option<String>,
 }
 
+/// A [`Change`] on the bus: action, target, detail.
+pub type OnTheBus = (String, String, String);
+
 impl Change {
-    /// The removal of a target that has no record.
-    pub fn removal(target: &Target) -> Change {
-        change(target, Action::Remove, NOT_WANTED)
+    /// A change without units.
+    pub fn new(target: &Target, action: Action, detail: impl Into<String>) -> Change {
+        Change {
+            target: target.clone(),
+            action,
+            detail: worded(detail),
+            kind: None,
+            by_verdict: false,
+            stop: None,
+            setup: None,
+            start: None,
+            remount: None,
+        }
+    }
+
+    /// The removal of a RAM disk that has no record.
+    pub fn removal(disk: &UnitDisk) -> Change {
+        Change {
+            stop: Some(mount_unit(&disk.mount_point)),
+            setup: Some(place_unit(&disk.name)),
+            ..Change::new(&Target::RamDisk(disk.name.clone()), Action::Remove, NOT_WANTED)
+        }
+    }
+
+    /// Converts it for the bus.
+    pub fn on_the_bus(self) -> OnTheBus {
+        (self.action.word().to_owned(), self.target.to_string(), self.detail)
     }
 }
 
@@ -104,24 +141,40 @@ pub fn changes(plan: &Plan, facts: &Facts, activation: Activation, forced: bool)
             found.push(disk_removal(&target, &disk.mount_point, facts, forced, NOT_WANTED));
         }
     }
+    for change in &mut found {
+        name_units(change, plan, facts);
+    }
     found.sort_by(|a, b| (a.action, &a.target).cmp(&(b.action, &b.target)));
     found
 }
 
-fn change(target: &Target, action: Action, detail: impl Into<String>) -> Change {
-    Change {
-        target: target.clone(),
-        action,
-        detail: detail.into(),
-        kind: None,
-        by_verdict: false,
-        present: None,
-        wanted: None,
-    }
+fn name_units(change: &mut Change, plan: &Plan, facts: &Facts) {
+    let present = facts.records.get(&change.target).map(|record| &record.request);
+    let planned = plan.item(&change.target).filter(|item| item.decision == Decision::Planned);
+    let wanted = planned.and_then(|item| item.request.as_ref());
+    change.stop = present.map(activating_unit).or_else(|| match &change.target {
+        Target::Device(number) => Some(swap_unit(*number)),
+        Target::RamDisk(name) => {
+            let disk = facts.unit_disks.iter().find(|disk| disk.name == *name);
+            disk.map(|disk| mount_unit(&disk.mount_point))
+        }
+        Target::Vm => Some(VM_UNIT.to_owned()),
+        Target::Zswap => Some(ZSWAP_UNIT.to_owned()),
+    });
+    change.setup = match &change.target {
+        Target::Device(number) => Some(setup_unit(*number)),
+        // The private mount, stopped after the bind mount; the contents are saved in between.
+        Target::RamDisk(name) => Some(place_unit(name)),
+        Target::Vm | Target::Zswap => None,
+    };
+    change.start = wanted.map(activating_unit);
+    let options = wanted.and_then(options_of_mount);
+    let differs = options.is_some() && present.and_then(options_of_mount) != options;
+    change.remount = wanted.filter(|_| differs).map(mounting_unit);
 }
 
 fn refused(target: &Target, kind: ErrorKind, why: impl Into<String>) -> Change {
-    Change { kind: Some(kind), ..change(target, Action::Refuse, why) }
+    Change { kind: Some(kind), ..Change::new(target, Action::Refuse, why) }
 }
 
 fn of_item(item: &Item, plan: &Plan, facts: &Facts, activation: Activation, forced: bool) -> Change {
@@ -130,33 +183,30 @@ fn of_item(item: &Item, plan: &Plan, facts: &Facts, activation: Activation, forc
     match item.decision {
         Decision::Skipped => match present {
             Some(_) => removal(&item.target, present, facts, forced, &item.reason),
-            None => change(&item.target, Action::Keep, item.reason.clone()),
+            None => Change::new(&item.target, Action::Keep, item.reason.clone()),
         },
         Decision::Refused => {
             refused(&item.target, item.kind.unwrap_or(ErrorKind::Unsafe), item.reason.clone())
         }
-        Decision::Planned => {
-            let found = match (&item.target, &item.request) {
-                (Target::Device(number), Some(Request::Device(wanted))) => {
-                    let running = record.filter(|record| record.progress == Progress::Done);
-                    let running = running.and_then(|record| match &record.request {
-                        Request::Device(request) if is_there(*number, record, facts) => Some(request),
-                        _ => None,
-                    });
-                    let found = device(&item.target, *number, running, wanted, facts, activation, forced);
-                    match record.and_then(|record| better(item, record, wanted, facts)) {
-                        Some(detail) if found.action == Action::Keep => {
-                            Change { by_verdict: true, ..change(&item.target, Action::Recreate, detail) }
-                        }
-                        _ => found,
+        Decision::Planned => match (&item.target, &item.request) {
+            (Target::Device(number), Some(Request::Device(wanted))) => {
+                let running = record.filter(|record| record.progress == Progress::Done);
+                let running = running.and_then(|record| match &record.request {
+                    Request::Device(request) if is_there(*number, record, facts) => Some(request),
+                    _ => None,
+                });
+                let found = device(&item.target, *number, running, wanted, facts, activation, forced);
+                match record.and_then(|record| better(item, record, wanted, facts)) {
+                    Some(detail) if found.action == Action::Keep => {
+                        Change { by_verdict: true, ..Change::new(&item.target, Action::Recreate, detail) }
                     }
+                    _ => found,
                 }
-                (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, forced),
-                (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
-                _ => refused(&item.target, ErrorKind::Config, "the plan could not be made"),
-            };
-            Change { present: present.cloned(), wanted: item.request.clone(), ..found }
-        }
+            }
+            (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, forced),
+            (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
+            _ => refused(&item.target, ErrorKind::Config, "the plan could not be made"),
+        },
     }
 }
 
@@ -170,7 +220,7 @@ fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activa
         Some(_) => Action::Create,
     };
     let detail = if action == Action::Keep { String::new() } else { wanted.to_string() };
-    change(target, action, detail)
+    Change::new(target, action, detail)
 }
 
 /// Swap counts as nearly empty if less than one part in this number is in use.
@@ -201,12 +251,12 @@ fn device(
     activation: Activation,
     forced: bool,
 ) -> Change {
-    let Some(present) = present else { return change(target, Action::Create, describe(wanted)) };
+    let Some(present) = present else { return Change::new(target, Action::Create, describe(wanted)) };
     let detail = differences(present, wanted).join(", ");
     if changed_in_use(present, wanted, activation) != *wanted {
         return match &present.purpose {
-            Purpose::Swap { .. } => change(target, Action::Recreate, detail),
-            _ if forced => change(target, Action::Recreate, detail),
+            Purpose::Swap { .. } => Change::new(target, Action::Recreate, detail),
+            _ if forced => Change::new(target, Action::Recreate, detail),
             _ => refused(
                 target,
                 ErrorKind::LosesContents,
@@ -220,13 +270,13 @@ fn device(
         | (Purpose::Filesystem { .. }, Purpose::Filesystem { .. })
             if used.is_none() =>
         {
-            change(target, Action::Activate, describe(wanted))
+            Change::new(target, Action::Activate, describe(wanted))
         }
         (Purpose::Swap { .. }, Purpose::Swap { .. }) if present.purpose != wanted.purpose => {
-            change(target, Action::Reactivate, detail)
+            Change::new(target, Action::Reactivate, detail)
         }
-        _ if detail.is_empty() => change(target, Action::Keep, ""),
-        _ => change(target, Action::Adapt, detail),
+        _ if detail.is_empty() => Change::new(target, Action::Keep, ""),
+        _ => Change::new(target, Action::Adapt, detail),
     }
 }
 
@@ -309,7 +359,7 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
         let why = format!("{why}, but another program has set it up since zramd did: {differs}");
         return refused(target, ErrorKind::Unmanaged, why);
     }
-    let found = match (target, present) {
+    match (target, present) {
         (Target::RamDisk(_), Some(Request::RamDisk(request))) => {
             let forced = forced || request.keep.is_some();
             disk_removal(target, &request.mount.mount_point, facts, forced, why)
@@ -323,9 +373,8 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
                 format!("{why}, but {} would lose its contents", describe(request)),
             )
         }
-        _ => change(target, Action::Remove, why),
-    };
-    Change { present: present.cloned(), ..found }
+        _ => Change::new(target, Action::Remove, why),
+    }
 }
 
 fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
@@ -334,7 +383,7 @@ fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool,
         let message = format!("{why}, but {mount_point} holds {}, which would be lost", human(full));
         return refused(target, ErrorKind::LosesContents, message);
     }
-    change(target, Action::Remove, format!("{why}: {mount_point}"))
+    Change::new(target, Action::Remove, format!("{why}: {mount_point}"))
 }
 
 /// Whether the RAM disk of these units is mounted.
@@ -357,7 +406,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -
     let before = of_record.or_else(of_unit).filter(|before| is_mounted(before, facts));
     let Some(before) = before else {
         let what = format!("{} of {} on {path}", human(wanted.size), wanted.backend());
-        return change(target, Action::Create, what);
+        return Change::new(target, Action::Create, what);
     };
     let differs = if before.mount_point != path {
         Some((
@@ -372,14 +421,14 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -
     if let Some((why, detail)) = differs {
         let removal = disk_removal(target, &before.mount_point, facts, forced || before.is_kept(), &why);
         return match removal.action {
-            Action::Remove => change(target, Action::Recreate, detail),
+            Action::Remove => Change::new(target, Action::Recreate, detail),
             _ => removal,
         };
     }
     let mounted = disk_mount(&facts.mounts, &wanted.name, path);
     // A file system on zram has the size of its device, whose own entry covers that.
     let Some(mounted) = mounted.filter(|_| wanted.number.is_none()) else {
-        return change(target, Action::Keep, "");
+        return Change::new(target, Action::Keep, "");
     };
     let size = option(&mounted.super_options, "size=").unwrap_or(wanted.size);
     let rounded = round_up(wanted.size, facts.page_size.max(1));
@@ -397,7 +446,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -
     }
     let size = (size != rounded).then(|| format!("size {} → {}", exact(size, rounded), exact(rounded, size)));
     let detail: Vec<String> = size.into_iter().chain(inodes).collect();
-    change(target, if detail.is_empty() { Action::Keep } else { Action::Adapt }, detail.join(", "))
+    Change::new(target, if detail.is_empty() { Action::Keep } else { Action::Adapt }, detail.join(", "))
 }
 
 /// Whether the RAM disk is also mounted at its private place.

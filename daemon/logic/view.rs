@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::benchmark::score::Profile;
-use super::change::{Action, Change};
+use super::change::Change;
 use super::config::Loaded;
 use super::config::lasting::Rewrite;
 use super::config::problem::{Problem, Severity};
 use super::config::schema::section_of;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::finding::Finding;
 use super::health::config_finding;
 use super::maintain::pressure::Thresholds;
@@ -21,11 +21,6 @@ use super::overlay::Override;
 use super::ramdisk::UnitDisk;
 use super::record::Target;
 use super::render::one_line;
-use super::text::worded;
-use super::unit::ramdisk::place_unit;
-use super::unit::{
-    VM_UNIT, ZSWAP_UNIT, activating_unit, mount_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
-};
 
 /// The parts of the configuration that other programs than the planner need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -131,76 +126,18 @@ impl View {
     }
 }
 
-/// A change to one target, with the units involved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
-    pub target: Target,
-    /// The change.
-    pub action: Action,
-    /// The differences, or the reason.
-    pub detail: String,
-    /// The kind of error, if refused.
-    pub kind: Option<ErrorKind>,
-    /// Whether only the verdict of the benchmark requires it.
-    #[serde(default)]
-    pub by_verdict: bool,
-    /// The unit to stop.
-    pub stop: Option<String>,
-    /// The unit that set it up.
-    pub setup: Option<String>,
-    /// The unit to start.
-    pub start: Option<String>,
-    /// The mount unit with changed options.
-    pub remount: Option<String>,
-}
-
-impl Task {
-    /// The task for a change; `disks` are those mounted by PID 1.
-    pub fn of(change: &Change, disks: &[UnitDisk]) -> Task {
-        let (present, wanted) = (change.present.as_ref(), change.wanted.as_ref());
-        let stop = present.map(activating_unit).or_else(|| match &change.target {
-            Target::Device(number) => Some(swap_unit(*number)),
-            Target::RamDisk(name) => {
-                disks.iter().find(|disk| disk.name == *name).map(|disk| mount_unit(&disk.mount_point))
-            }
-            Target::Vm => Some(VM_UNIT.to_owned()),
-            Target::Zswap => Some(ZSWAP_UNIT.to_owned()),
-        });
-        let setup = match change.target {
-            Target::Device(number) => Some(setup_unit(number)),
-            // The private mount, stopped after the bind mount; the contents are saved in between.
-            Target::RamDisk(ref name) => Some(place_unit(name)),
-            Target::Vm | Target::Zswap => None,
-        };
-        let after = wanted.and_then(options_of_mount);
-        Task {
-            target: change.target.clone(),
-            action: change.action,
-            detail: worded(change.detail.as_str()),
-            kind: change.kind,
-            by_verdict: change.by_verdict,
-            stop,
-            setup,
-            start: wanted.map(activating_unit),
-            remount: wanted
-                .filter(|_| after.is_some() && present.and_then(options_of_mount) != after)
-                .map(mounting_unit),
-        }
-    }
-}
-
 /// The changes of a reload, in the order of execution.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Proposal {
     /// The new configuration.
     pub view: View,
     /// The change to each target.
-    pub tasks: Vec<Task>,
+    pub changes: Vec<Change>,
     /// Overrides that have no effect any more, if there are any.
     pub obsolete: Option<Obsolete>,
-    /// Changes of units; `None` if PID 1 has the right ones.
+    /// Units to write and remove; `None` if PID 1 has the right ones.
     pub units: Option<UnitChange>,
-    /// The drop-in of lasting changes, to be written before the tasks are carried out.
+    /// The drop-in of lasting changes, to be written before the changes are made.
     #[serde(default)]
     pub lasting: Option<Rewrite>,
 }
@@ -222,14 +159,6 @@ pub struct UnitChange {
     pub files: BTreeMap<String, Option<String>>,
     /// Targets of symbolic links.
     pub links: BTreeMap<String, Option<String>>,
-}
-
-impl Proposal {
-    /// The proposal for these changes.
-    pub fn of(view: View, changes: &[Change], disks: &[UnitDisk]) -> Proposal {
-        let tasks = changes.iter().map(|change| Task::of(change, disks)).collect();
-        Proposal { view, tasks, ..Proposal::default() }
-    }
 }
 
 /// Result for one target.

@@ -10,12 +10,13 @@ use super::auth::Caller;
 use super::bus::options::{Options, Sections, invalid};
 use super::core::Core;
 use super::error::{Error, ErrorKind, Result};
-use super::operations::{Planned, assign, planned, with_overlay};
+use super::operations::{assign, with_overlay};
 use super::overlay::{drop_in, text_of};
 use super::reconcile::{
     Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile, told,
     view,
 };
+use logic::change::Change;
 use logic::config::lasting::{self, Changes, FILE, check, check_value, must_not_need_root};
 use logic::overlay::{Assigned, Command, ENABLED, Overlay, file_name};
 use logic::record::Target;
@@ -100,7 +101,7 @@ impl Core {
         sections: &Sections,
         options: &Options,
         caller: Caller,
-    ) -> Result<Planned> {
+    ) -> Result<Vec<Change>> {
         let (forced, runtime) = switches(options)?;
         if runtime {
             let changes = changes(sections, |_, _| Ok(()))?;
@@ -123,10 +124,10 @@ impl Core {
             must_be_without_mistakes(section, FILE, &proposal.view)?;
         }
         must_be_valid(&proposal.view)?;
-        Ok(planned(proposal))
+        Ok(proposal.changes)
     }
 
-    async fn planned_until_boot(self: &Arc<Self>, changes: Changes, forced: bool) -> Result<Planned> {
+    async fn planned_until_boot(self: &Arc<Self>, changes: Changes, forced: bool) -> Result<Vec<Change>> {
         let (section, target, keys) = only_one(changes)?;
         let before = text_of(&section);
         let mut overlay = before.as_deref().map(Overlay::parse).unwrap_or_default();
@@ -143,7 +144,7 @@ impl Core {
         if !gone {
             must_be_configured(&target, &proposal)?;
         }
-        Ok(planned(proposal))
+        Ok(proposal.changes)
     }
 
     /// Changes the configuration and applies it. Nothing is written that cannot be applied.

@@ -17,12 +17,11 @@ use super::overlay::{drop_in, is_transient, switched_off, text_of};
 use super::reconcile::{Before, Wish, With, propose, reconcile, told, view};
 use engine::device::control;
 use host::linux::LinuxHost;
-use logic::change::Action;
+use logic::change::Change;
 use logic::config::lasting::must_not_need_root;
 use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
-use logic::view::Proposal;
 
 /// How long `Reload` waits for the plan before it returns a job. Linux blocks reads of a device during recompression.
 const PLANNING: Duration = Duration::from_secs(2);
@@ -62,22 +61,11 @@ pub(super) fn assign(overlay: &mut Overlay, key: &str, value: &Variant<'_>) -> R
     Ok(())
 }
 
-/// Action, target and detail of each change.
-pub(super) type Planned = Vec<(String, String, String)>;
-
-/// The changes of a proposal.
-pub(super) fn planned(proposal: Proposal) -> Planned {
-    let changes = proposal.tasks.into_iter().filter(|change| change.action != Action::Keep);
-    changes
-        .map(|change| (change.action.word().to_owned(), change.target.to_string(), change.detail))
-        .collect()
-}
-
 impl Core {
     /// The changes that a reload would make.
-    pub async fn planned(self: &Arc<Self>, options: &Options) -> Result<Planned> {
+    pub async fn planned(self: &Arc<Self>, options: &Options) -> Result<Vec<Change>> {
         let forced = only_force(options)?;
-        Ok(planned(propose(self, &Wish::everything(forced)).await?))
+        Ok(propose(self, &Wish::everything(forced)).await?.changes)
     }
 
     /// Reads and applies the configuration.
@@ -284,11 +272,11 @@ impl Core {
         none(options)?;
         self.start("adopt", String::new(), async |core, handle| {
             let mut proposal = propose(&core, &Wish::everything(false)).await?;
-            proposal.tasks.retain(|task| task.by_verdict);
-            if proposal.tasks.is_empty() {
+            proposal.changes.retain(|change| change.by_verdict);
+            if proposal.changes.is_empty() {
                 return Ok(told(None));
             }
-            let only = proposal.tasks.iter().map(|task| task.target.clone()).collect();
+            let only = proposal.changes.iter().map(|change| change.target.clone()).collect();
             let wish = Wish { only: Some(only), ..Wish::everything(false) };
             reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await.map(told)
         })

@@ -17,13 +17,13 @@ use super::systemd::{Systemd, Verb};
 use engine::device::control;
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files, lasting, unit_files};
-use logic::change::Action;
+use logic::change::{Action, Change};
 use logic::config::lasting::{FILE, Rewrite};
 use logic::outcome::Outcome;
 use logic::overlay::file_name;
 use logic::record::Target;
 use logic::unit::MAINTENANCE_TIMER;
-use logic::view::{Ended, Obsolete, Proposal, Task, View};
+use logic::view::{Ended, Obsolete, Proposal, View};
 
 /// A requested change. Kept in `/run/zramd/operation` until it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
         must_be_valid(&proposal.view)?;
     }
     if wish.gently {
-        proposal.tasks.retain(|task| matches!(task.action, Action::Create | Action::Activate));
+        proposal.changes.retain(|change| matches!(change.action, Action::Create | Action::Activate));
     }
     Ok(proposal)
 }
@@ -225,11 +225,11 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     }
     if wish.before.is_some() || proposal.lasting.is_some() {
         // The values came with the call, and not from a file.
-        for task in proposal.tasks.iter_mut().filter(|task| task.kind == Some(ErrorKind::Config)) {
-            task.kind = Some(ErrorKind::InvalidArgument);
+        for change in proposal.changes.iter_mut().filter(|change| change.kind == Some(ErrorKind::Config)) {
+            change.kind = Some(ErrorKind::InvalidArgument);
         }
     }
-    let _claims = claim_disks(core, handle, &mut proposal.tasks);
+    let _claims = claim_disks(core, handle, &mut proposal.changes);
     if wish.unset {
         // A section with a mistake would be treated as removed.
         must_be_valid(&proposal.view)?;
@@ -238,8 +238,8 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
             must_be_configured(target, &proposal)?;
         }
     }
-    for task in proposal.tasks.iter().filter(|task| task.action.stops()) {
-        if let Some(number) = number(task) {
+    for change in proposal.changes.iter().filter(|change| change.action.stops()) {
+        if let Some(number) = number(change) {
             lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
         }
     }
@@ -248,7 +248,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     let written = written.map(|_| format!("{FILE} is changed; nothing in use changes"));
     if let Some(rewrite) = rewrite {
         // What cannot be applied is not written.
-        let refused = Report::of(&proposal.tasks);
+        let refused = Report::of(&proposal.changes);
         if let Err(error) = refused.sentence() {
             handle.outcomes(refused.outcomes);
             return Err(error);
@@ -257,7 +257,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     }
     let report = match core.mode {
         Mode::Systemd => through_pid_1(core, handle, &mut proposal).await?,
-        Mode::Direct => directly(core, handle, wish, &proposal.tasks).await?,
+        Mode::Direct => directly(core, handle, wish, &proposal.changes).await?,
     };
     let sentence = report.sentence();
     handle.outcomes(report.outcomes);
@@ -298,11 +298,12 @@ pub fn must_be_without_mistakes(section: &str, file: &str, view: &View) -> Resul
     }
 }
 
-/// Claims the disks that are about to change. The task of a disk that is in use by other work becomes a refusal.
-fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc<Claim>> {
+/// Claims the disks that are about to change. The change of a disk that is in use by other work becomes a refusal.
+fn claim_disks(core: &Arc<Core>, handle: &Handle, changes: &mut [Change]) -> Vec<Arc<Claim>> {
     let mut claims = Vec::new();
-    for task in tasks.iter_mut().filter(|task| !matches!(task.action, Action::Keep | Action::Refuse)) {
-        let Target::RamDisk(name) = &task.target else { continue };
+    for change in changes.iter_mut().filter(|change| !matches!(change.action, Action::Keep | Action::Refuse))
+    {
+        let Target::RamDisk(name) = &change.target else { continue };
         let name = claims::of_disk(name);
         if handle.claim.as_ref().is_some_and(|claim| claim.is_for(&name)) {
             continue;
@@ -310,9 +311,9 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, tasks: &mut [Task]) -> Vec<Arc
         match core.claims.claim(&name) {
             Ok(claim) => claims.push(claim),
             Err(error) => {
-                task.detail = format!("{}; try again later", error.0.message);
-                task.action = Action::Refuse;
-                task.kind = Some(error.kind);
+                change.detail = format!("{}; try again later", error.0.message);
+                change.action = Action::Refuse;
+                change.kind = Some(error.kind);
             }
         }
     }
@@ -326,8 +327,8 @@ pub fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     if let Some(errors) = found.map(|found| &found.errors).filter(|errors| !errors.is_empty()) {
         return Err(Error::new(ErrorKind::Config, errors.join("; ")));
     }
-    let task = proposal.tasks.iter().find(|task| task.target == *target);
-    match (task.map(|task| task.action), found) {
+    let change = proposal.changes.iter().find(|change| change.target == *target);
+    match (change.map(|change| change.action), found) {
         (Some(Action::Remove) | None, Some(found)) => {
             Err(Error::new(ErrorKind::NotFound, format!("[{section}] is switched off in {}", found.file)))
         }
@@ -346,24 +347,24 @@ struct Report {
 }
 
 impl Report {
-    /// Refused tasks fail at once.
-    fn of(tasks: &[Task]) -> Report {
+    /// Refused changes fail at once.
+    fn of(changes: &[Change]) -> Report {
         let mut report = Report::default();
-        for task in tasks.iter().filter(|task| task.action == Action::Refuse) {
-            report.add(task, Err(refusal(task)));
+        for change in changes.iter().filter(|change| change.action == Action::Refuse) {
+            report.add(change, Err(refusal(change)));
         }
         report
     }
 
-    fn add(&mut self, task: &Task, result: Result<()>) {
+    fn add(&mut self, change: &Change, result: Result<()>) {
         let (error, text) = match result {
-            Ok(()) if task.detail.is_empty() => (None, format!("{}: {}", task.target, task.action)),
-            Ok(()) => (None, format!("{}: {} ({})", task.target, task.action, task.detail)),
+            Ok(()) if change.detail.is_empty() => (None, format!("{}: {}", change.target, change.action)),
+            Ok(()) => (None, format!("{}: {} ({})", change.target, change.action, change.detail)),
             Err(error) => (Some(error.kind), error.0.message),
         };
         self.outcomes.push(Outcome {
-            target: Some(task.target.clone()),
-            action: Some(task.action),
+            target: Some(change.target.clone()),
+            action: Some(change.action),
             error,
             text,
         });
@@ -384,13 +385,13 @@ impl Report {
     }
 }
 
-fn refusal(task: &Task) -> Error {
-    let kind = task.kind.unwrap_or(ErrorKind::Unsafe);
-    Error::new(kind, format!("{}: {}", task.target, task.detail))
+fn refusal(change: &Change) -> Error {
+    let kind = change.kind.unwrap_or(ErrorKind::Unsafe);
+    Error::new(kind, format!("{}: {}", change.target, change.detail))
 }
 
-fn number(task: &Task) -> Option<u32> {
-    match task.target {
+fn number(change: &Change) -> Option<u32> {
+    match change.target {
         Target::Device(number) => Some(number),
         Target::RamDisk(_) | Target::Vm | Target::Zswap => None,
     }
@@ -417,16 +418,16 @@ async fn while_pages_move<T>(handle: &Handle, numbers: &[u32], work: impl Future
 }
 
 /// Without systemd: `zramd-setup` does everything; progress is read in parallel.
-async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> Result<Report> {
-    let mut report = Report::of(tasks);
-    let todo: Vec<&Task> =
-        tasks.iter().filter(|task| !matches!(task.action, Action::Refuse | Action::Keep)).collect();
+async fn directly(core: &Core, handle: &Handle, wish: &Wish, changes: &[Change]) -> Result<Report> {
+    let mut report = Report::of(changes);
+    let todo: Vec<&Change> =
+        changes.iter().filter(|change| !matches!(change.action, Action::Refuse | Action::Keep)).collect();
     if todo.is_empty() {
         return Ok(report);
     }
     let busy: Vec<u32> =
-        todo.iter().filter(|task| task.action.stops()).filter_map(|task| number(task)).collect();
-    let targets: Vec<String> = todo.iter().map(|task| task.target.to_string()).collect();
+        todo.iter().filter(|change| change.action.stops()).filter_map(|change| number(change)).collect();
+    let targets: Vec<String> = todo.iter().map(|change| change.target.to_string()).collect();
     let mut words = vec!["carry-out"];
     if wish.forced {
         words.push("--force");
@@ -434,21 +435,22 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, tasks: &[Task]) -> 
     words.extend(targets.iter().map(String::as_str));
     let work = core.source.ask::<Vec<Ended>>(&words, &handle.cancel);
     let ended = while_pages_move(handle, &busy, work).await?;
-    for task in todo {
-        let errors = ended.iter().filter(|ended| ended.target == task.target).flat_map(|ended| &ended.errors);
+    for change in todo {
+        let errors =
+            ended.iter().filter(|ended| ended.target == change.target).flat_map(|ended| &ended.errors);
         let errors: Vec<&logic::error::Error> = errors.collect();
         let result = match errors.first() {
             None => Ok(()),
             Some(_) if handle.cancel.is_cancelled() => Err(Error::new(
                 ErrorKind::Cancelled,
-                format!("{}: cancelled; it remains in use", task.target),
+                format!("{}: cancelled; it remains in use", change.target),
             )),
             Some(first) => {
                 let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
                 Err(Error::new(first.kind, messages.join("; ")))
             }
         };
-        report.add(task, result);
+        report.add(change, result);
     }
     Ok(report)
 }
@@ -469,20 +471,20 @@ async fn with_pid_1(
     proposal: &mut Proposal,
 ) -> Result<Report> {
     let units = proposal.units.take();
-    let tasks = &proposal.tasks;
-    let mut report = Report::of(tasks);
+    let changes = &proposal.changes;
+    let mut report = Report::of(changes);
     let mut stuck: Vec<&Target> = Vec::new();
     let stops = |disks: bool| {
-        let wanted = move |task: &&Task| matches!(task.target, Target::RamDisk(_)) == disks;
-        tasks.iter().filter(|task| task.action.stops()).filter(wanted)
+        let wanted = move |change: &&Change| matches!(change.target, Target::RamDisk(_)) == disks;
+        changes.iter().filter(|change| change.action.stops()).filter(wanted)
     };
     // Devices are stopped last: saving a disk starts a unit, and then PID 1 also starts again what `swap.target` wants.
-    for task in stops(true).chain(stops(false)) {
-        if let Err(error) = stop(pid_1, handle, task).await {
-            stuck.push(&task.target);
-            report.add(task, Err(error));
-        } else if task.action == Action::Remove {
-            report.add(task, Ok(()));
+    for change in stops(true).chain(stops(false)) {
+        if let Err(error) = stop(pid_1, handle, change).await {
+            stuck.push(&change.target);
+            report.add(change, Err(error));
+        } else if change.action == Action::Remove {
+            report.add(change, Ok(()));
         }
     }
     if let Some(units) = units {
@@ -493,49 +495,49 @@ async fn with_pid_1(
         lane::run(move || unit_files::apply(root(), &units).map_err(engine::Error::failed)).await?;
         pid_1.reload().await?;
     }
-    for task in tasks.iter().filter(|task| !stuck.contains(&&task.target)) {
-        let result = match (task.action, &task.start) {
+    for change in changes.iter().filter(|change| !stuck.contains(&&change.target)) {
+        let result = match (change.action, &change.start) {
             (action, Some(unit)) if action.starts() => {
-                pid_1.unit(Verb::Start, unit, &task.target, handle).await
+                pid_1.unit(Verb::Start, unit, &change.target, handle).await
             }
-            (Action::Adapt, _) => adapt(core, pid_1, handle, task).await,
+            (Action::Adapt, _) => adapt(core, pid_1, handle, change).await,
             _ => continue,
         };
-        report.add(task, result);
+        report.add(change, result);
     }
     Ok(report)
 }
 
 /// Stops the unit that uses a target, and the one that set it up.
-async fn stop(pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
-    let numbers: Vec<u32> = number(task).into_iter().collect();
+async fn stop(pid_1: &Systemd, handle: &Handle, change: &Change) -> Result<()> {
+    let numbers: Vec<u32> = number(change).into_iter().collect();
     // Memory was checked for all targets before, and is checked again for each, because previous ones have used some.
-    if let Some(number) = number(task) {
+    if let Some(number) = number(change) {
         lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
     }
-    if let Some(unit) = &task.stop {
-        let stopping = pid_1.unit(Verb::Stop, unit, &task.target, handle);
+    if let Some(unit) = &change.stop {
+        let stopping = pid_1.unit(Verb::Stop, unit, &change.target, handle);
         while_pages_move(handle, &numbers, stopping).await?;
-        if let Err(error) = pid_1.save_before_stop(&task.target, handle).await {
+        if let Err(error) = pid_1.save_before_stop(&change.target, handle).await {
             // Best effort: restores the previous state. The first error is the one to report.
-            pid_1.unit(Verb::Start, unit, &task.target, handle).await.ok();
+            pid_1.unit(Verb::Start, unit, &change.target, handle).await.ok();
             return Err(error);
         }
     }
-    match &task.setup {
+    match &change.setup {
         // PID 1 has stopped it with the unit if that was active; otherwise nothing else does.
-        Some(unit) => pid_1.unit(Verb::Stop, unit, &task.target, handle).await,
+        Some(unit) => pid_1.unit(Verb::Stop, unit, &change.target, handle).await,
         None => Ok(()),
     }
 }
 
 /// Changes of targets in use: a limit through the kernel, mount options through PID 1.
-async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, task: &Task) -> Result<()> {
-    if let Target::Device(_) = task.target {
-        core.source.ask::<()>(&["adapt", &task.target.to_string()], &Cancel::default()).await?;
+async fn adapt(core: &Core, pid_1: &Systemd, handle: &Handle, change: &Change) -> Result<()> {
+    if let Target::Device(_) = change.target {
+        core.source.ask::<()>(&["adapt", &change.target.to_string()], &Cancel::default()).await?;
     }
-    match &task.remount {
-        Some(unit) => pid_1.unit(Verb::Reload, unit, &task.target, handle).await,
+    match &change.remount {
+        Some(unit) => pid_1.unit(Verb::Reload, unit, &change.target, handle).await,
         None => Ok(()),
     }
 }
@@ -545,38 +547,25 @@ mod tests {
     use super::*;
     use crate::setup::Source;
 
-    fn task(target: Target, action: Action) -> Task {
-        Task {
-            target,
-            action,
-            detail: String::new(),
-            kind: None,
-            by_verdict: false,
-            stop: None,
-            setup: None,
-            start: None,
-            remount: None,
-        }
-    }
-
     #[test]
     fn a_claimed_disk_is_not_changed() {
         let core = Core::new(Source::default(), Mode::Direct);
         let (busy, idle) = (Target::RamDisk("busy".to_owned()), Target::RamDisk("idle".to_owned()));
-        let tasks = || {
+        let changes = || {
             vec![
-                task(busy.clone(), Action::Recreate),
-                task(idle.clone(), Action::Recreate),
-                task(Target::Device(0), Action::Recreate),
+                Change::new(&busy, Action::Recreate, ""),
+                Change::new(&idle, Action::Recreate, ""),
+                Change::new(&Target::Device(0), Action::Recreate, ""),
             ]
         };
-        let actions = |tasks: &[Task]| tasks.iter().map(|task| task.action).collect::<Vec<Action>>();
+        let actions =
+            |changes: &[Change]| changes.iter().map(|change| change.action).collect::<Vec<Action>>();
         let handle = {
             let claim = core.claims.claim("disk-busy").unwrap();
             Handle::unwatched().with(claim)
         };
 
-        let mut todo = tasks();
+        let mut todo = changes();
         let claims = claim_disks(&core, &Handle::unwatched(), &mut todo);
         assert_eq!(actions(&todo), [Action::Refuse, Action::Recreate, Action::Recreate]);
         let refused = refusal(&todo[0]);
@@ -586,7 +575,7 @@ mod tests {
         drop(claims);
 
         // The holder of the claim may change it.
-        let mut todo = tasks();
+        let mut todo = changes();
         let claims = claim_disks(&core, &handle, &mut todo);
         assert_eq!(actions(&todo), [Action::Recreate; 3]);
         drop((claims, handle));

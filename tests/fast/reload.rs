@@ -345,22 +345,22 @@ fn foreign_and_missing_devices_are_distinguished() {
 }
 
 #[test]
-fn tasks_for_the_daemon_name_the_units() {
+fn changes_name_the_units() {
     let text = BEFORE
         .replace("swap-priority = 100", "swap-priority = 50")
         .replace("size = \"16MiB\"", "size = \"24MiB\"");
     let loaded = loaded(&text);
     let survey = survey(&machine().process(), &loaded, ACTIVATION, &Scope::default()).unwrap();
-    let proposal = Proposal::of(View::of(&loaded), &survey.changes, &[]);
+    let proposal = Proposal { view: View::of(&loaded), changes: survey.changes, ..Proposal::default() };
     let json = serde_json::to_string(&proposal).unwrap();
     assert_eq!(serde_json::from_str::<Proposal>(&json).unwrap(), proposal);
-    let task = |target: Target| proposal.tasks.iter().find(|task| task.target == target).unwrap();
-    let swap = task(Target::Device(0));
+    let change = |target: Target| proposal.changes.iter().find(|change| change.target == target).unwrap();
+    let swap = change(Target::Device(0));
     assert_eq!(
         (swap.stop.as_deref(), swap.setup.as_deref(), swap.start.as_deref()),
         (Some("dev-zram0.swap"), Some("zramd-setup@zram0.service"), Some("dev-zram0.swap"))
     );
-    let disk = task(Target::RamDisk("small".to_owned()));
+    let disk = change(Target::RamDisk("small".to_owned()));
     assert_eq!(
         (disk.start.as_deref(), disk.remount.as_deref()),
         (Some("srv-small.mount"), Some("srv-small.mount"))

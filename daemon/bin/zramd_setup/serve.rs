@@ -90,8 +90,7 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
     let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
         .then(|| unit_change(&loaded, &survey));
-    let proposal = Proposal::of(View::of(&loaded), &survey.changes, &survey.facts.unit_disks);
-    Ok(Proposal { obsolete, units, lasting, ..proposal })
+    Ok(Proposal { view: View::of(&loaded), changes: survey.changes, obsolete, units, lasting })
 }
 
 /// The drop-in with these changes.

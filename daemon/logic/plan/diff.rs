@@ -70,16 +70,13 @@ fn device_group(
                     item.target.file_name()
                 ));
             };
-            match change(present, request, record, facts, activation) {
-                Change::Steps(steps) => {
-                    let altered = !steps.is_empty() || present != request;
-                    group.resume = altered.then(|| record.clone());
-                    group.after = steps;
-                    return Ok(group);
-                }
-                Change::Recreate => group.retire = Some(record.clone()),
-                Change::Refuse(reason) => return Err(reason),
+            if let Some(steps) = steps_in_use(present, request, record, facts, activation)? {
+                let altered = !steps.is_empty() || present != request;
+                group.resume = altered.then(|| record.clone());
+                group.after = steps;
+                return Ok(group);
             }
+            group.retire = Some(record.clone());
         }
         _ => group.retire = stale.cloned(),
     }
@@ -112,16 +109,6 @@ fn may_remove(record: &Record, number: u32) -> bool {
     record.undo.iter().any(|undo| matches!(undo, Undo::RemoveSpare { number: spare, .. } if *spare == number))
 }
 
-/// How to apply a changed configuration to an existing device.
-enum Change {
-    /// With these steps; none if nothing has changed.
-    Steps(Vec<Step>),
-    /// By setting it up again, without loss: the contents of a swap device move to memory.
-    Recreate,
-    /// Not at all, because setting it up again would lose contents.
-    Refuse(String),
-}
-
 /// `present` with those values of `wanted` that can change in use. The device must be set up again if it still differs.
 pub fn changed_in_use(
     present: &DeviceRequest,
@@ -150,13 +137,15 @@ pub fn changed_in_use(
     changed
 }
 
-fn change(
+/// The steps that apply a changed configuration to an existing device; empty if nothing has changed. `None` if the device is set up
+/// again, without loss: the contents of swap move to memory. An error if that would lose contents.
+fn steps_in_use(
     present: &DeviceRequest,
     wanted: &DeviceRequest,
     record: &Record,
     facts: &Facts,
     activation: Activation,
-) -> Change {
+) -> Result<Option<Vec<Step>>, String> {
     let number = wanted.number;
     let usage = facts.device_use(number);
     if changed_in_use(present, wanted, activation) != *wanted {
@@ -166,13 +155,13 @@ fn change(
         };
         return match (&present.purpose, &usage) {
             // Loss of contents was ruled out before (logic/change.rs).
-            _ if activation == Activation::Managed => Change::Recreate,
-            (Purpose::Swap { .. }, None) => Change::Recreate,
-            (Purpose::Swap { .. }, Some(Use::Swap { .. })) if ours_to_stop => Change::Recreate,
-            (Purpose::Swap { .. }, Some(_)) => Change::Refuse(format!(
+            _ if activation == Activation::Managed => Ok(None),
+            (Purpose::Swap { .. }, None) => Ok(None),
+            (Purpose::Swap { .. }, Some(Use::Swap { .. })) if ours_to_stop => Ok(None),
+            (Purpose::Swap { .. }, Some(_)) => Err(format!(
                 "its settings have changed but /dev/zram{number} is in use as swap: run `systemctl stop dev-zram{number}.swap` first"
             )),
-            _ => Change::Refuse(format!(
+            _ => Err(format!(
                 "its settings have changed, and setting it up again would lose its contents: save them, then run `zramd-setup down zram{number}`"
             )),
         };
@@ -181,7 +170,7 @@ fn change(
     let device = &facts.devices[&number];
     if device.memory_limit != round_up(wanted.memory_limit, facts.page_size) {
         if (1..device.memory_used).contains(&wanted.memory_limit) {
-            return Change::Refuse(format!(
+            return Err(format!(
                 "with a memory limit of {}, everything written to it would fail, because it uses {}",
                 human(wanted.memory_limit),
                 human(device.memory_used)
@@ -192,7 +181,7 @@ fn change(
     if activation == Activation::Direct {
         steps.extend(live_activation(present, wanted, usage.as_ref()));
     }
-    Change::Steps(steps)
+    Ok(Some(steps))
 }
 
 /// The kernel rounds `mem_limit` and `disksize` up to whole pages.

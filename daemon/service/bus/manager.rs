@@ -15,6 +15,7 @@ use crate::core::{Core, Selection};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{device_path, disk_path};
 use crate::overlay::switched_off;
+use logic::change::{self, Change};
 use logic::finding::Finding;
 use logic::overlay::{Command, Override};
 use logic::proc::device_number;
@@ -50,6 +51,12 @@ pub(crate) fn stats_map(snapshot: &Snapshot) -> HashMap<&'static str, Variant<'s
 
 fn interval(milliseconds: u32) -> Duration {
     Duration::from_millis(u64::from(milliseconds))
+}
+
+/// The changes of a plan, without those that keep a target as it is.
+fn planned(changes: Vec<Change>) -> Vec<change::OnTheBus> {
+    let changes = changes.into_iter().filter(|change| change.action != change::Action::Keep);
+    changes.map(Change::on_the_bus).collect()
 }
 
 /// Name, path and state of a device or disk.
@@ -304,10 +311,10 @@ impl Manager {
         options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
-    ) -> Result<Vec<(String, String, String)>> {
+    ) -> Result<Vec<change::OnTheBus>> {
         let _turn = self.core.turns.take(connection, &call).await?;
         let _alone = self.core.planning.lock().await;
-        self.core.planned(&options).await
+        self.core.planned(&options).await.map(planned)
     }
 
     /// What Configure would do with the same arguments, as Plan tells it. With the option `runtime`, keys of the section of a device
@@ -319,10 +326,10 @@ impl Manager {
         options: Options,
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
-    ) -> Result<Vec<(String, String, String)>> {
+    ) -> Result<Vec<change::OnTheBus>> {
         let caller = auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
         let _alone = self.core.planning.lock().await;
-        self.core.planned_with(&sections, &options, caller).await
+        self.core.planned_with(&sections, &options, caller).await.map(planned)
     }
 
     /// Reads the configuration again and brings the machine in line with it. A configuration with a mistake is refused
