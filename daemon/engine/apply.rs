@@ -5,34 +5,16 @@ use super::error::Error;
 use super::perform::{lacks_attribute, perform};
 use super::undo::{one, roll_back, take_back};
 use host::Host;
+use logic::outcome::Outcome;
 use logic::plan::{Group, Plan, Step, Taken, Way};
 use logic::record::{Progress, Record, Target, Undo};
-
-/// Result for one target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    pub target: Target,
-    /// Steps that succeeded.
-    pub done: Vec<Step>,
-    /// Failures of optional steps: the target is usable without them.
-    pub warnings: Vec<String>,
-    /// Why it failed, and what could not be undone afterwards; empty on success.
-    pub errors: Vec<Error>,
-}
-
-impl Outcome {
-    /// A target for which nothing was done.
-    pub fn failed(target: &Target, error: Error) -> Outcome {
-        Outcome { target: target.clone(), done: Vec::new(), warnings: Vec::new(), errors: vec![error] }
-    }
-}
 
 /// Carries out all groups. A failed group does not stop the others, except those mounted on top of it.
 pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for group in plan.groups.iter().filter(|group| !group.is_empty() || group.resume.is_some()) {
         let failed = |target: &&Target| {
-            outcomes.iter().any(|outcome| outcome.target == **target && !outcome.errors.is_empty())
+            outcomes.iter().any(|outcome| outcome.target == **target && !outcome.is_done())
         };
         let outcome = match group.needs.as_ref().filter(failed) {
             Some(needed) => blocked(group, needed),
@@ -63,14 +45,13 @@ struct Run<'a, H: Host> {
 }
 
 fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
-    let mut outcome =
-        Outcome { target: group.target.clone(), done: Vec::new(), warnings: Vec::new(), errors: Vec::new() };
+    let mut outcome = Outcome::new(&group.target);
     if let Some(record) = &group.retire {
         outcome.errors = take_back(host, record);
         if !outcome.errors.is_empty() {
             return outcome;
         }
-        outcome.done.extend(record.undo.iter().rev().cloned().map(Step::Undo));
+        outcome.done.extend(record.undo.iter().rev().map(ToString::to_string));
     }
     let Some(request) = &group.request else { return outcome };
     let resumed = group.resume.is_some();
@@ -166,7 +147,7 @@ impl<H: Host> Run<'_, H> {
                 self.outcome.warnings.push(format!("{}: cannot {step}: {why}", self.record.target));
                 continue;
             }
-            self.outcome.done.push(step.clone());
+            self.outcome.done.push(step.to_string());
         }
         Ok(())
     }

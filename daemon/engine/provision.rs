@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::apply::{self, Outcome};
+use super::apply::apply as carry_out;
 use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
@@ -17,6 +17,7 @@ use logic::config::problem::{Origin, Problem};
 use logic::config::settings::Settings;
 use logic::device::attribute::Attribute;
 use logic::facts::{BackingFacts, Facts, PathKind};
+use logic::outcome::Outcome;
 use logic::plan as planner;
 use logic::plan::adopt::Found;
 use logic::plan::{Activation, Decision, Item, Plan};
@@ -44,7 +45,7 @@ pub fn apply<H: Host>(host: &mut H, loaded: &Loaded) -> Result<Applied, Error> {
         recover(host, |_| true)?;
         scratch::sweep(host)?;
         let plan = plan(host, loaded, Activation::Direct)?;
-        let outcomes = apply::apply(host, &plan);
+        let outcomes = carry_out(host, &plan);
         settings_follow(host, |_| true)?;
         Ok(Applied { plan, outcomes })
     })
@@ -61,7 +62,7 @@ pub fn apply_some<H: Host>(
         recover(host, |target| wanted.contains(target))?;
         let mut plan = plan(host, &some, Activation::Direct)?;
         plan.groups.retain(|group| wanted.contains(&group.target));
-        let outcomes = apply::apply(host, &plan);
+        let outcomes = carry_out(host, &plan);
         settings_follow(host, |_| true)?;
         Ok(Applied { plan, outcomes })
     })
@@ -88,7 +89,7 @@ pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), 
     serialised(host, |host| {
         let mut plan = plan(host, &some, Activation::Systemd)?;
         plan.groups.retain(|group| group.target == target && group.resume.is_some());
-        let errors = apply::apply(host, &plan).into_iter().flat_map(|outcome| outcome.errors);
+        let errors = carry_out(host, &plan).into_iter().flat_map(|outcome| outcome.errors);
         errors.reduce(Error::join).map_or(Ok(()), Err)
     })
 }
@@ -114,7 +115,7 @@ pub fn up<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<Applied
         scratch::sweep(host)?;
         let mut plan = plan(host, &one, Activation::Systemd)?;
         plan.groups.retain(|group| group.target == target);
-        let outcomes = apply::apply(host, &plan);
+        let outcomes = carry_out(host, &plan);
         Ok(Applied { plan, outcomes })
     })
 }
@@ -170,7 +171,7 @@ pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<
         plan.groups.retain(|group| group.target == *target);
         // PID 1 activates the swap, not this plan.
         plan.groups.iter_mut().for_each(|group| group.needs = None);
-        let outcomes = apply::apply(host, &plan);
+        let outcomes = carry_out(host, &plan);
         Ok(Applied { plan, outcomes })
     })
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::apply::Outcome;
 use super::error::Error;
 use super::gather::gather;
 use super::provision;
@@ -12,6 +11,7 @@ use logic::change::{Action, Change, changes};
 use logic::config::Loaded;
 use logic::config::settings::Settings;
 use logic::facts::Facts;
+use logic::outcome::Outcome;
 use logic::overlay::{Overlay, Override, Standing, section_of_path};
 use logic::plan as planner;
 use logic::plan::{Activation, Decision, Item, Plan};

@@ -13,13 +13,11 @@ use super::config::Loaded;
 use super::config::lasting::Rewrite;
 use super::config::problem::{Problem, Severity};
 use super::config::schema::section_of;
-use super::error::Error;
 use super::finding::Finding;
 use super::health::config_finding;
 use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
 use super::ramdisk::UnitDisk;
-use super::record::Target;
 use super::render::one_line;
 
 /// The parts of the configuration that other programs than the planner need.
@@ -159,12 +157,4 @@ pub struct UnitChange {
     pub files: BTreeMap<String, Option<String>>,
     /// Targets of symbolic links.
     pub links: BTreeMap<String, Option<String>>,
-}
-
-/// Result for one target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    pub target: Target,
-    /// Errors; empty on success.
-    pub errors: Vec<Error>,
 }

@@ -77,8 +77,11 @@ impl State {
         self.error.map_or("", ErrorKind::on_the_bus)
     }
 
-    /// The outcomes in the form used on the bus.
+    /// The outcomes in the form used on the bus. After the end there is at least one: the message of the job.
     pub(crate) fn outcomes(&self) -> Vec<OnTheBus> {
+        if self.result.is_some() && self.outcomes.is_empty() {
+            return vec![(String::new(), String::new(), self.error().to_owned(), self.message.clone())];
+        }
         self.outcomes.iter().map(Outcome::on_the_bus).collect()
     }
 }

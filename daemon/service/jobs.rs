@@ -188,9 +188,9 @@ impl Core {
             state.result = Some(result);
             state.message.clone_from(&message);
             state.error = error;
-            // If no outcome has the message, the message becomes one.
-            if state.outcomes.is_empty() || error.is_some() && state.outcomes.iter().all(Outcome::is_done) {
-                state.outcomes = vec![Outcome::whole(error, message.clone())];
+            if error.is_some() && state.outcomes.iter().all(Outcome::is_done) {
+                // None of them has the error, so the message is the outcome.
+                state.outcomes.clear();
             }
             if result == Ending::Done {
                 state.progress = 1.0;

@@ -23,7 +23,7 @@ use logic::outcome::Outcome;
 use logic::overlay::file_name;
 use logic::record::Target;
 use logic::unit::MAINTENANCE_TIMER;
-use logic::view::{Ended, Obsolete, Proposal, View};
+use logic::view::{Obsolete, Proposal, View};
 
 /// A requested change. Kept in `/run/zramd/operation` until it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -248,19 +248,19 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     let written = written.map(|_| format!("{FILE} is changed; nothing in use changes"));
     if let Some(rewrite) = rewrite {
         // What cannot be applied is not written.
-        let refused = Report::of(&proposal.changes);
-        if let Err(error) = refused.sentence() {
-            handle.outcomes(refused.outcomes);
+        let refused = refused(&proposal.changes);
+        if let Err(error) = sentence(&refused) {
+            handle.outcomes(refused);
             return Err(error);
         }
         write_lasting(rewrite).await?;
     }
-    let report = match core.mode {
+    let outcomes = match core.mode {
         Mode::Systemd => through_pid_1(core, handle, &mut proposal).await?,
         Mode::Direct => directly(core, handle, wish, &proposal.changes).await?,
     };
-    let sentence = report.sentence();
-    handle.outcomes(report.outcomes);
+    let sentence = sentence(&outcomes);
+    handle.outcomes(outcomes);
     // If a file cannot be read, it is unknown which sections are obsolete.
     let is_known = sentence.is_ok() && !wish.gently && proposal.view.errors.is_empty();
     if let Some(Obsolete { sections, view }) = proposal.obsolete.filter(|_| is_known) {
@@ -340,48 +340,27 @@ pub fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     }
 }
 
-/// Outcomes by target.
-#[derive(Debug, Default)]
-struct Report {
-    outcomes: Vec<Outcome>,
+/// Refused changes fail at once.
+fn refused(changes: &[Change]) -> Vec<Outcome> {
+    let refused = changes.iter().filter(|change| change.action == Action::Refuse);
+    refused.map(|change| outcome(change, Err(refusal(change)))).collect()
 }
 
-impl Report {
-    /// Refused changes fail at once.
-    fn of(changes: &[Change]) -> Report {
-        let mut report = Report::default();
-        for change in changes.iter().filter(|change| change.action == Action::Refuse) {
-            report.add(change, Err(refusal(change)));
-        }
-        report
-    }
+fn outcome(change: &Change, result: Result<()>) -> Outcome {
+    Outcome::of(change, result.err().map(|error| error.0).into_iter().collect())
+}
 
-    fn add(&mut self, change: &Change, result: Result<()>) {
-        let (error, text) = match result {
-            Ok(()) if change.detail.is_empty() => (None, format!("{}: {}", change.target, change.action)),
-            Ok(()) => (None, format!("{}: {} ({})", change.target, change.action, change.detail)),
-            Err(error) => (Some(error.kind), error.0.message),
-        };
-        self.outcomes.push(Outcome {
-            target: Some(change.target.clone()),
-            action: Some(change.action),
-            error,
-            text,
-        });
-    }
-
-    /// One message for all: failures first, then what was done.
-    fn sentence(&self) -> Result<Done> {
-        let of = |failed: bool| {
-            let texts = self.outcomes.iter().filter(|outcome| outcome.error.is_some() == failed);
-            texts.map(|outcome| outcome.text.as_str()).collect::<Vec<&str>>().join("; ")
-        };
-        let (failed, done) = (of(true), of(false));
-        match self.outcomes.iter().find_map(|outcome| outcome.error) {
-            None => Ok(Some(done).filter(|done| !done.is_empty())),
-            Some(kind) if done.is_empty() => Err(Error::new(kind, failed)),
-            Some(kind) => Err(Error::new(kind, format!("{failed}; done: {done}"))),
-        }
+/// One message for all: failures first, then what was done.
+fn sentence(outcomes: &[Outcome]) -> Result<Done> {
+    let of = |done: bool| {
+        let texts = outcomes.iter().filter(|outcome| outcome.is_done() == done);
+        texts.map(Outcome::text).collect::<Vec<String>>().join("; ")
+    };
+    let (failed, done) = (of(false), of(true));
+    match outcomes.iter().find_map(|outcome| outcome.errors.first()) {
+        None => Ok(Some(done).filter(|done| !done.is_empty())),
+        Some(error) if done.is_empty() => Err(Error::new(error.kind, failed)),
+        Some(error) => Err(Error::new(error.kind, format!("{failed}; done: {done}"))),
     }
 }
 
@@ -418,12 +397,12 @@ async fn while_pages_move<T>(handle: &Handle, numbers: &[u32], work: impl Future
 }
 
 /// Without systemd: `zramd-setup` does everything; progress is read in parallel.
-async fn directly(core: &Core, handle: &Handle, wish: &Wish, changes: &[Change]) -> Result<Report> {
-    let mut report = Report::of(changes);
+async fn directly(core: &Core, handle: &Handle, wish: &Wish, changes: &[Change]) -> Result<Vec<Outcome>> {
+    let mut outcomes = refused(changes);
     let todo: Vec<&Change> =
         changes.iter().filter(|change| !matches!(change.action, Action::Refuse | Action::Keep)).collect();
     if todo.is_empty() {
-        return Ok(report);
+        return Ok(outcomes);
     }
     let busy: Vec<u32> =
         todo.iter().filter(|change| change.action.stops()).filter_map(|change| number(change)).collect();
@@ -433,30 +412,22 @@ async fn directly(core: &Core, handle: &Handle, wish: &Wish, changes: &[Change])
         words.push("--force");
     }
     words.extend(targets.iter().map(String::as_str));
-    let work = core.source.ask::<Vec<Ended>>(&words, &handle.cancel);
+    let work = core.source.ask::<Vec<Outcome>>(&words, &handle.cancel);
     let ended = while_pages_move(handle, &busy, work).await?;
     for change in todo {
-        let errors =
-            ended.iter().filter(|ended| ended.target == change.target).flat_map(|ended| &ended.errors);
-        let errors: Vec<&logic::error::Error> = errors.collect();
-        let result = match errors.first() {
-            None => Ok(()),
-            Some(_) if handle.cancel.is_cancelled() => Err(Error::new(
-                ErrorKind::Cancelled,
-                format!("{}: cancelled; it remains in use", change.target),
-            )),
-            Some(first) => {
-                let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
-                Err(Error::new(first.kind, messages.join("; ")))
-            }
-        };
-        report.add(change, result);
+        let own = ended.iter().filter(|ended| ended.target == change.target);
+        let mut errors: Vec<logic::error::Error> = own.flat_map(|ended| ended.errors.clone()).collect();
+        if !errors.is_empty() && handle.cancel.is_cancelled() {
+            let message = format!("{}: cancelled; it remains in use", change.target);
+            errors = vec![logic::error::Error::new(ErrorKind::Cancelled, message)];
+        }
+        outcomes.push(Outcome::of(change, errors));
     }
-    Ok(report)
+    Ok(outcomes)
 }
 
 /// With systemd: stop units, update them, start units.
-async fn through_pid_1(core: &Arc<Core>, handle: &Handle, proposal: &mut Proposal) -> Result<Report> {
+async fn through_pid_1(core: &Arc<Core>, handle: &Handle, proposal: &mut Proposal) -> Result<Vec<Outcome>> {
     let connection = core.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
     let pid_1 = Systemd::enter(&connection).await?;
     let result = with_pid_1(core, &pid_1, handle, proposal).await;
@@ -469,10 +440,10 @@ async fn with_pid_1(
     pid_1: &Systemd,
     handle: &Handle,
     proposal: &mut Proposal,
-) -> Result<Report> {
+) -> Result<Vec<Outcome>> {
     let units = proposal.units.take();
     let changes = &proposal.changes;
-    let mut report = Report::of(changes);
+    let mut outcomes = refused(changes);
     let mut stuck: Vec<&Target> = Vec::new();
     let stops = |disks: bool| {
         let wanted = move |change: &&Change| matches!(change.target, Target::RamDisk(_)) == disks;
@@ -482,9 +453,9 @@ async fn with_pid_1(
     for change in stops(true).chain(stops(false)) {
         if let Err(error) = stop(pid_1, handle, change).await {
             stuck.push(&change.target);
-            report.add(change, Err(error));
+            outcomes.push(outcome(change, Err(error)));
         } else if change.action == Action::Remove {
-            report.add(change, Ok(()));
+            outcomes.push(outcome(change, Ok(())));
         }
     }
     if let Some(units) = units {
@@ -503,9 +474,9 @@ async fn with_pid_1(
             (Action::Adapt, _) => adapt(core, pid_1, handle, change).await,
             _ => continue,
         };
-        report.add(change, result);
+        outcomes.push(outcome(change, result));
     }
-    Ok(report)
+    Ok(outcomes)
 }
 
 /// Stops the unit that uses a target, and the one that set it up.

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use engine::apply::Outcome;
 use engine::reload::{self, Scope};
 use engine::sample::{self, Detail};
 use engine::scratch::Scratch;
@@ -22,6 +21,7 @@ use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::expr::Expr;
 use logic::finding::Code;
+use logic::outcome::Outcome;
 use logic::plan::{Activation, Decision};
 use logic::ramdisk::{KeepSettings, Mode};
 use logic::record::{Progress, Record, Target, Undo};

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use engine::apply::Outcome;
 use engine::reload::{self, Scope, Survey, obsolete_overrides};
 use engine::{Error, ErrorKind};
 use host::linux::files::Sources;
@@ -13,12 +12,13 @@ use logic::change::Action;
 use logic::config::Loaded;
 use logic::config::lasting::{Changes, Rewrite, changed, must_be_described, must_have_effect};
 use logic::exit::ExitStatus;
+use logic::outcome::Outcome;
 use logic::overlay::section_of_path;
 use logic::plan::Activation;
 use logic::ramdisk::UnitDisk;
 use logic::record::Target;
 use logic::unit::unit_files;
-use logic::view::{Ended, Obsolete, Proposal, UnitChange, View};
+use logic::view::{Obsolete, Proposal, UnitChange, View};
 use serde::Serialize;
 
 use super::args::Invocation;
@@ -127,13 +127,11 @@ pub fn write_units(invocation: &Invocation) -> Result<(), Error> {
     unit_files::apply(Path::new("/"), &unit_change(&loaded, &survey)).map_err(Error::failed)
 }
 
-pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Ended>, Error> {
+pub fn carry_out(invocation: &Invocation, targets: &[Target]) -> Result<Vec<Outcome>, Error> {
     cancel::hand_termination_on();
     let loaded = load(invocation);
     let survey = survey(invocation, &loaded, targets)?;
-    let outcomes = reload::carry_out(&mut LinuxHost::new("/"), &loaded, &survey)?;
-    let ended = |outcome: Outcome| Ended { target: outcome.target, errors: outcome.errors };
-    Ok(outcomes.into_iter().map(ended).collect())
+    reload::carry_out(&mut LinuxHost::new("/"), &loaded, &survey)
 }
 
 pub fn adapt(invocation: &Invocation, number: u32) -> Result<(), Error> {

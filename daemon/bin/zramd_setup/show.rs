@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use engine::Error;
-use engine::apply::Outcome;
 use engine::status::Row;
 use host::out;
 use logic::config::problem::{Problem, Severity};
 use logic::human::human;
+use logic::outcome::Outcome;
 use logic::plan::{Decision, Plan};
 use logic::render;
 use logic::table;
