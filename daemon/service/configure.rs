@@ -13,8 +13,8 @@ use super::error::{Error, ErrorKind, Result};
 use super::operations::{assign, with_overlay};
 use super::overlay::{drop_in, text_of};
 use super::reconcile::{
-    Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile, told,
-    view,
+    Goal, Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile,
+    told, view,
 };
 use logic::change::Change;
 use logic::config::lasting::{self, Changes, FILE, check, check_value, must_not_need_root};
@@ -117,7 +117,7 @@ impl Core {
         }
         let changes = changes(sections, check)?;
         let only = changes.keys().map(|section| Target::of_section(section)).collect();
-        let wish = Wish { only, unset: true, ..Wish::everything(forced) };
+        let wish = Wish { only, goal: Goal::Follow, ..Wish::everything(forced) };
         let set = json(&changes)?;
         let proposal = propose_with(self, &wish, &["--set", &set]).await?;
         for section in changes.keys() {
@@ -158,7 +158,7 @@ impl Core {
         // `[defaults]` changes every device.
         let only = changes.keys().map(|section| Target::of_section(section)).collect();
         let object = changes.keys().next().filter(|_| changes.len() == 1).cloned().unwrap_or_default();
-        let wish = Wish { only, unset: true, ..Wish::everything(forced) };
+        let wish = Wish { only, goal: Goal::Follow, ..Wish::everything(forced) };
         if runtime {
             return self.configure_until_boot(changes, wish).await;
         }

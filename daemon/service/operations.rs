@@ -14,7 +14,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::lane;
 use super::overlay::{drop_in, is_transient, switched_off, text_of};
-use super::reconcile::{Before, Wish, With, propose, reconcile, told, view};
+use super::reconcile::{Before, Goal, Wish, With, propose, reconcile, told, view};
 use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Change;
@@ -296,7 +296,7 @@ impl Core {
             return Err(Error::new(ErrorKind::NotFound, format!("there is no override of {name:?}")));
         }
         self.start("unset", section.clone(), move |core, handle| async move {
-            let wish = Wish { unset: true, ..Wish::one(target, forced) };
+            let wish = Wish { goal: Goal::Follow, ..Wish::one(target, forced) };
             with_overlay(&core, &handle, &section, wish, None, |overlay| overlay.values.clear()).await
         })
         .await

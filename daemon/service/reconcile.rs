@@ -27,25 +27,33 @@ use logic::view::{Obsolete, Proposal, View};
 
 /// A requested change. Kept in `/run/zramd/operation` until it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub struct Wish {
     /// Limits the change to these targets; `None` is all.
     pub only: Option<BTreeSet<Target>>,
-    /// The targets are to be removed: absence from the configuration is expected.
-    pub gone: bool,
+    /// What becomes of the targets.
+    pub goal: Goal,
     /// Whether contents may be discarded.
     pub forced: bool,
-    /// Only adds what is missing, and changes nothing that runs.
-    pub gently: bool,
-    /// An override is removed: the configuration of the target is applied, also if that removes the target.
-    #[serde(default)]
-    pub unset: bool,
     /// The runtime section that the change replaces; restored on failure.
     #[serde(default)]
     pub before: Option<Before>,
     /// The drop-in of lasting changes that the change replaces; restored on failure.
     #[serde(default)]
     pub lasting: Option<Rewrite>,
+}
+
+/// What becomes of the targets of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Goal {
+    /// As configured. A target that is named has to be configured.
+    #[default]
+    Apply,
+    /// As configured, which may remove a target: its section is changed, or its override removed.
+    Follow,
+    /// Removed: that they are not configured is expected.
+    Remove,
+    /// What is missing is added, and nothing that runs is changed.
+    Add,
 }
 
 /// The runtime section before the operation.
@@ -70,7 +78,7 @@ impl Wish {
 
     /// Removal of one target, which is no longer configured or is disabled.
     pub fn gone(target: Target, forced: bool) -> Wish {
-        Wish { gone: true, ..Wish::one(target, forced) }
+        Wish { goal: Goal::Remove, ..Wish::one(target, forced) }
     }
 }
 
@@ -119,10 +127,10 @@ pub fn must_be_valid(view: &View) -> Result<()> {
 pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
     let mut proposal = propose_with(core, wish, &[]).await?;
     // As at boot: if only single targets are changed, sections with mistakes disable only themselves.
-    if wish.only.is_none() && !wish.gently {
+    if wish.only.is_none() && wish.goal != Goal::Add {
         must_be_valid(&proposal.view)?;
     }
-    if wish.gently {
+    if wish.goal == Goal::Add {
         proposal.changes.retain(|change| matches!(change.action, Action::Create | Action::Activate));
     }
     Ok(proposal)
@@ -210,9 +218,9 @@ async fn take_back(core: &Arc<Core>, handle: &Handle, mut wish: Wish) -> Result<
         write_section(&section, text).await?;
         // Removed targets are restored, and partial work is undone. If that fails as well, the first error is the one to
         // report.
-        if creates || !wish.gone {
-            let (gone, forced) = (wish.gone || creates, wish.forced || creates);
-            let back = Wish { gone, forced, before: None, ..wish };
+        if creates || wish.goal != Goal::Remove {
+            let goal = if creates { Goal::Remove } else { wish.goal };
+            let back = Wish { goal, forced: wish.forced || creates, before: None, ..wish };
             begin(core, &handle.quietly(), &back, With::Nothing).await.ok();
         }
     }
@@ -220,7 +228,7 @@ async fn take_back(core: &Arc<Core>, handle: &Handle, mut wish: Wish) -> Result<
 }
 
 async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Proposal) -> Result<Done> {
-    if let Some(before) = wish.before.as_ref().filter(|_| !wish.gone) {
+    if let Some(before) = wish.before.as_ref().filter(|_| wish.goal != Goal::Remove) {
         must_be_without_mistakes(&before.section, &file_name(&before.section), &proposal.view)?;
     }
     if wish.before.is_some() || proposal.lasting.is_some() {
@@ -230,13 +238,14 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
         }
     }
     let _claims = claim_disks(core, handle, &mut proposal.changes);
-    if wish.unset {
+    match wish.goal {
         // A section with a mistake would be treated as removed.
-        must_be_valid(&proposal.view)?;
-    } else if !wish.gone && !wish.gently {
-        for target in wish.only.iter().flatten() {
-            must_be_configured(target, &proposal)?;
+        Goal::Follow => must_be_valid(&proposal.view)?,
+        Goal::Apply => {
+            let mut targets = wish.only.iter().flatten();
+            targets.try_for_each(|target| must_be_configured(target, &proposal))?;
         }
+        Goal::Remove | Goal::Add => {}
     }
     for change in proposal.changes.iter().filter(|change| change.action.stops()) {
         if let Some(number) = number(change) {
@@ -262,7 +271,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     let sentence = sentence(&outcomes);
     handle.outcomes(outcomes);
     // If a file cannot be read, it is unknown which sections are obsolete.
-    let is_known = sentence.is_ok() && !wish.gently && proposal.view.errors.is_empty();
+    let is_known = sentence.is_ok() && wish.goal != Goal::Add && proposal.view.errors.is_empty();
     if let Some(Obsolete { sections, view }) = proposal.obsolete.filter(|_| is_known) {
         for (section, text) in sections {
             write_section(&section, text).await?;

@@ -15,7 +15,7 @@ use super::core::{Core, Mode, Phase};
 use super::handle::Handle;
 use super::lock::lock;
 use super::ramdisk::space;
-use super::reconcile::{Wish, With, interrupted, reconcile, told, view};
+use super::reconcile::{Goal, Wish, With, interrupted, reconcile, told, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
@@ -179,7 +179,7 @@ async fn adopt(core: &Arc<Core>) {
     let wish = match (interrupted(), Path::new(PROVISIONED).exists()) {
         (Some(wish), _) => Some((wish, true)),
         (None, false) if core.mode == Mode::Systemd => {
-            Some((Wish { gently: true, ..Wish::default() }, false))
+            Some((Wish { goal: Goal::Add, ..Wish::default() }, false))
         }
         _ => None,
     };
