@@ -206,7 +206,9 @@ mod tests {
                 while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
                     let files: Vec<fs::File> =
                         others.iter().map(|path| fs::File::create(path).unwrap()).collect();
-                    files.iter().for_each(|file| file.lock().unwrap());
+                    for file in &files {
+                        file.lock().unwrap();
+                    }
                 }
             }
         });
