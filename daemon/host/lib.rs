@@ -6,7 +6,7 @@
 pub mod error;
 pub mod linux;
 pub mod out;
-pub mod upkeep;
+pub mod script;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -151,6 +151,35 @@ pub struct Space {
     pub total_inodes: u64,
 }
 
+/// How soon maintenance gets a CPU when others want it, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Priority {
+    /// After most others. It is not raised again.
+    Low,
+    /// Like others.
+    Normal,
+    /// Before others.
+    RealTime,
+}
+
+/// State of maintenance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StateFile {
+    /// Kept until the next boot, in `/run/zramd/work/maintenance.state`.
+    Boot,
+    /// Bytes written to backing devices, in `/var/lib/zramd/budget.json`. Synced before a write returns.
+    Budget,
+}
+
+impl StateFile {
+    pub const fn path(self) -> &'static str {
+        match self {
+            StateFile::Boot => "/run/zramd/work/maintenance.state",
+            StateFile::Budget => "/var/lib/zramd/budget.json",
+        }
+    }
+}
+
 /// What the engine may ask of a machine: first the verbs that only look, then those that act.
 pub trait Host {
     /// The contents of one file about the machine.
@@ -188,6 +217,10 @@ pub trait Host {
     fn holders(&self, number: u32) -> Vec<Holder>;
     /// Processes other than this one that use the file system mounted at `path`; those that were found within a second.
     fn mount_users(&self, path: &str) -> Vec<Holder>;
+    /// Capacity of the battery in percent while the machine runs on it.
+    fn on_battery(&self) -> Option<u8>;
+    /// Size of a block device in bytes.
+    fn block_bytes(&self, path: &str) -> Result<u64, HostError>;
     /// What is at `path`, which should be a block device; `None` if the path does not exist.
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError>;
     /// The loop device that [`Host::attach_file`] made for device `number`, if it is there.
@@ -218,6 +251,10 @@ pub trait Host {
     fn scratch_records(&self) -> Result<Vec<RecordFile>, HostError>;
     /// Numbers of the swaps that are off for hibernation ([`logic::device::drain`]), ascending.
     fn drained(&self) -> Result<Vec<u32>, HostError>;
+    /// The stored state of maintenance; `None` if there is none.
+    fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError>;
+    /// Time since 1970 if the kernel considers its clock synchronised (adjtimex(2)).
+    fn synchronised_clock(&self) -> Option<Duration>;
     /// Time since boot, including suspend.
     fn now(&self) -> Duration;
     /// Time since boot without suspend, which time stamps on the bus use.
@@ -231,10 +268,14 @@ pub trait Host {
     fn write_record(&mut self, name: &str, text: &str) -> Result<(), HostError>;
     /// Removes a record; an absent one is fine.
     fn remove_record(&mut self, name: &str) -> Result<(), HostError>;
+    /// Replaces the stored state of maintenance.
+    fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError>;
     /// Writes or removes the drop-in that keeps a swap off for hibernation.
     fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError>;
     /// Locks a scratch record until this process ends; false if another process has it.
     fn own_scratch(&mut self, name: &str) -> Result<bool, HostError>;
+    /// Sets the priority of this thread from now on.
+    fn set_priority(&mut self, priority: Priority);
     /// Waits.
     fn sleep(&mut self, time: Duration);
     /// Random bytes for a UUID.

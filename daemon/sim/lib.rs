@@ -3,27 +3,27 @@
 //! [`SimMachine`] is the machine, [`SimHost`] one process on it. Locks of a process are released when it ends; the
 //! machine remains.
 
-mod fault;
+mod busy;
 pub mod kernel;
+mod kill;
 mod mounts;
 mod process;
 pub mod slots;
-mod upkeep;
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-pub use fault::{Fault, Killed, Script, survive};
-use host::upkeep::{Priority, StateFile};
-use host::{BlockProbe, Errno, Holder, MachineFile, SwapSpec};
+pub use busy::Busy;
+pub use host::script::{Fault, Script};
+use host::{BlockProbe, Errno, Holder, MachineFile, Priority, StateFile, SwapSpec};
 use kernel::{Device, KernelConfig};
+pub use kill::{Killed, survive};
 pub use mounts::Mount;
 use mounts::Mounts;
 pub use process::SimHost;
 use slots::{PAGE, Slots};
-pub use upkeep::Busy;
 
 use logic::proc::SwapLine;
 use logic::vm::Tunable;
@@ -145,7 +145,7 @@ pub struct State {
     pub run_fails: Option<Errno>,
     /// Arguments of the calls of `zramd-worker`.
     pub worked: Vec<String>,
-    /// Faults and transcript.
+    /// Fault and transcript of the acting calls.
     pub script: Script,
     mounts: Mounts,
     held: Vec<Held>,
@@ -263,9 +263,7 @@ impl SimMachine {
 
     /// Restarts the numbering of calls at 1, with this one fault.
     pub fn script(&self, number: usize, fault: Fault) {
-        let mut state = self.change();
-        state.script.clear();
-        state.script.at(number, fault);
+        self.change().script = Script::new(Some((number, fault)));
     }
 
     /// Call `number` fails with `errno`.
@@ -283,12 +281,9 @@ impl SimMachine {
         self.script(number, Fault::KillAfter);
     }
 
-    /// Returns the transcript, and clears it and all faults.
+    /// Returns the transcript, and clears it and the fault.
     pub fn take_transcript(&self) -> Vec<String> {
-        let mut state = self.change();
-        let transcript = std::mem::take(&mut state.script.transcript);
-        state.script.clear();
-        transcript
+        std::mem::take(&mut self.change().script).transcript
     }
 
     /// The state that tests compare.

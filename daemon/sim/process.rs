@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::fault::{self, Fault};
 use super::kernel::Filesystem;
+use super::kill::die;
 use super::mounts::{Mount, NAMESPACE};
 use super::slots::PAGE;
 use super::{Module, SimMachine, State, What};
+use host::script::Fault;
 use host::{
-    BlockProbe, Errno, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec,
-    Space, SwapSpec,
+    BlockProbe, Errno, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, Priority, RecordFile,
+    RootSpec, Space, StateFile, SwapSpec,
 };
 use logic::device::attribute::Attribute;
 use logic::error::Error;
@@ -47,10 +48,6 @@ impl SimHost {
         SimHost { machine, pid }
     }
 
-    pub(super) fn machine(&self) -> &SimMachine {
-        &self.machine
-    }
-
     /// An acting call: counts it, and applies the faults of the script.
     pub(super) fn act<T>(
         &mut self,
@@ -59,18 +56,14 @@ impl SimHost {
         verb: impl FnOnce(&mut State, u32) -> Result<T, Errno>,
     ) -> Result<T, HostError> {
         let (object, operation) = (object.into(), operation.into());
-        let call = self.machine.change().script.enter(format!("{object}: {operation}"));
-        let happens = |fault| self.machine.look().script.has(call, fault);
-        if happens(Fault::KillBefore) {
-            fault::die();
-        }
-        let failure = self.machine.look().script.error(call);
-        let result = match failure {
-            Some(errno) => Err(errno),
-            None => verb(&mut self.machine.change(), self.pid),
+        let fault = self.machine.change().script.enter(format!("{object}: {operation}"));
+        let result = match fault {
+            Some(Fault::KillBefore) => die(),
+            Some(Fault::Fail(errno)) => Err(errno),
+            _ => verb(&mut self.machine.change(), self.pid),
         };
-        if happens(Fault::KillAfter) {
-            fault::die();
+        if fault == Some(Fault::KillAfter) {
+            die();
         }
         result.map_err(|errno| HostError::new(object, operation, errno))
     }
@@ -178,6 +171,15 @@ impl Host for SimHost {
         self.machine.look().holders(&What::Mount(path.to_owned()), self.pid)
     }
 
+    fn on_battery(&self) -> Option<u8> {
+        self.machine.look().busy.battery
+    }
+
+    fn block_bytes(&self, path: &str) -> Result<u64, HostError> {
+        let bytes = self.machine.look().bytes_of(path);
+        bytes.ok_or_else(|| HostError::new(path, "look at its size", Errno::NOENT))
+    }
+
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError> {
         Ok(self.machine.look().blocks.get(path).cloned())
     }
@@ -265,6 +267,14 @@ impl Host for SimHost {
         Ok(self.machine.look().drained.iter().copied().collect())
     }
 
+    fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError> {
+        Ok(self.machine.look().states.get(&file).cloned())
+    }
+
+    fn synchronised_clock(&self) -> Option<Duration> {
+        self.machine.look().synchronised
+    }
+
     fn now(&self) -> Duration {
         self.machine.look().clock
     }
@@ -311,6 +321,13 @@ impl Host for SimHost {
         })
     }
 
+    fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
+        self.act(file.path(), "write", |state, _| {
+            state.states.insert(file, text.to_owned());
+            Ok(())
+        })
+    }
+
     fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError> {
         self.act(format!("zram{number}"), "write drop-in", |state, _| {
             if drained {
@@ -326,6 +343,10 @@ impl Host for SimHost {
         let mut state = self.machine.change();
         let owner = *state.scratch.entry(name.to_owned()).or_insert(self.pid);
         Ok(owner == self.pid)
+    }
+
+    fn set_priority(&mut self, priority: Priority) {
+        self.machine.change().priority = priority;
     }
 
     fn sleep(&mut self, time: Duration) {

@@ -11,7 +11,7 @@ use engine::ErrorKind;
 use engine::ramdisk::{self, Generation, keep};
 use host::Errno;
 use host::linux::ramdisk::Calls;
-use host::linux::ramdisk::script::Fault;
+use host::script::Fault;
 use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::Manifest;
 use logic::ramdisk::state::Outcome;

@@ -220,11 +220,9 @@ fn a_kill_or_failure_never_leaves_swap_off() {
         for call in 1..40 {
             let machine = machine([1, 1], 900, 100);
             let before = on(&machine);
-            machine.change().script.clear();
-            machine.change().script.at(call, fault);
+            machine.script(call, fault);
             let result = survive(|| drained(&machine));
-            ended = machine.look().script.transcript.len() < call;
-            machine.change().script.clear();
+            ended = machine.take_transcript().len() < call;
             let off = before.iter().filter(|swap| !on(&machine).contains(swap));
             let off: Vec<u32> = off.map(|(number, _)| *number).collect();
             let marked = drop_ins(&machine);

@@ -9,7 +9,7 @@ use engine::ErrorKind;
 use host::Errno;
 use host::linux::lasting::{read, replace};
 use host::linux::ramdisk::Calls;
-use host::linux::ramdisk::script::Fault;
+use host::script::Fault;
 use logic::config::lasting::{DIRECTORY, FILE, NAME, Rewrite};
 
 const OLD: &str = "# Old.\n[zram0]\nzram-size = \"64MiB\"\n";

@@ -201,7 +201,7 @@ fn a_half_made_device_that_another_program_has_taken_over_is_not_touched() {
             let machine = SimMachine::new(KernelConfig::full());
             machine.kill_after(call);
             survive(|| engine::apply(&mut machine.process(), &loaded(text)));
-            machine.change().script.clear();
+            machine.take_transcript();
             if !machine.look().devices.contains_key(&9) {
                 continue;
             }
@@ -456,7 +456,7 @@ fn a_killed_run_leaves_no_device_that_the_next_one_does_not_use() {
     for call in 1..60 {
         machine.kill_after(call);
         survive(|| engine::apply(&mut machine.process(), &loaded(text)));
-        machine.change().script.clear();
+        machine.take_transcript();
     }
     engine::apply(&mut machine.process(), &loaded(text)).unwrap();
     let record: Record = serde_json::from_str(&machine.look().records["zram9.json"]).unwrap();

@@ -7,8 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::support::{can_use_real_kernel, real_kernel_lock};
 use host::linux::LinuxHost;
-use host::upkeep::{Priority, Upkeep};
-use host::{Errno, Host, HostError, MachineFile, MountSpec, SwapSpec};
+use host::{Errno, Host, HostError, MachineFile, MountSpec, Priority, SwapSpec};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::swap_header;

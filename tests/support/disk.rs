@@ -9,7 +9,7 @@ use engine::Error;
 use engine::ramdisk::{self, Disk, Loaded, Request, Saved};
 use host::Errno;
 use host::linux::ramdisk::Calls;
-use host::linux::ramdisk::script::Fault;
+use host::script::Fault;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::{KeepSettings, Mode, OnFailure, SaveReason};
 

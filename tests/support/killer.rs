@@ -6,8 +6,8 @@ use std::time::Duration;
 use engine::Error;
 use host::linux::LinuxHost;
 use host::{
-    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
-    SwapSpec,
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, Priority, RecordFile, RootSpec,
+    Space, StateFile, SwapSpec,
 };
 use logic::device::attribute::Attribute;
 use logic::facts::PathKind;
@@ -82,6 +82,12 @@ impl Host for Killer {
     fn mount_users(&self, path: &str) -> Vec<Holder> {
         self.host.mount_users(path)
     }
+    fn on_battery(&self) -> Option<u8> {
+        self.host.on_battery()
+    }
+    fn block_bytes(&self, path: &str) -> Result<u64, HostError> {
+        self.host.block_bytes(path)
+    }
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError> {
         self.host.probe_block(path)
     }
@@ -130,6 +136,12 @@ impl Host for Killer {
     fn records(&self) -> Result<Vec<RecordFile>, HostError> {
         self.host.records()
     }
+    fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError> {
+        self.host.read_state(file)
+    }
+    fn synchronised_clock(&self) -> Option<Duration> {
+        self.host.synchronised_clock()
+    }
     fn now(&self) -> Duration {
         self.host.now()
     }
@@ -142,11 +154,17 @@ impl Host for Killer {
     fn unlock_run(&mut self) {
         self.host.unlock_run();
     }
+    fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
+        self.spend().write_state(file, text)
+    }
     fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError> {
         self.spend().mark_drained(number, drained)
     }
     fn own_scratch(&mut self, name: &str) -> Result<bool, HostError> {
         self.spend().own_scratch(name)
+    }
+    fn set_priority(&mut self, priority: Priority) {
+        self.host.set_priority(priority);
     }
     fn sleep(&mut self, time: Duration) {
         self.host.sleep(time);

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use engine::benchmark::keep;
+use host::StateFile;
 use host::linux::{LinuxHost, durable};
-use host::upkeep::StateFile;
 use logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
 use logic::benchmark::score::Profile;
 use logic::device::algorithm::Algorithm;

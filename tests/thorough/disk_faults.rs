@@ -10,7 +10,7 @@ use crate::support::disk::{
 use engine::ramdisk::{self, Saved};
 use host::Errno;
 use host::linux::ramdisk::Calls;
-use host::linux::ramdisk::script::Fault;
+use host::script::Fault;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::Outcome;
 

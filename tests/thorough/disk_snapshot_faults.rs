@@ -12,7 +12,7 @@ use crate::support::disk::{
 use engine::ramdisk::{self, Disk};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
-use host::linux::ramdisk::script::Fault;
+use host::script::Fault;
 
 /// Snapshots by number: whether each is good, and why it is pinned.
 type View = BTreeMap<u64, (bool, Option<String>)>;

@@ -228,7 +228,7 @@ fn kernels() -> [KernelConfig; 3] {
 
 /// The second run completes the first one, and a removal restores the initial state.
 fn converges(machine: &SimMachine, expected: &Undisturbed, fell_back: bool, case: &str) {
-    machine.change().script.clear();
+    machine.take_transcript();
     let outcomes = apply(machine, &settings());
     assert_eq!(errors(&outcomes), Vec::<String>::new(), "{case}: the second run");
     let (found, complete) = (machine.snapshot(), expected.complete.clone());
@@ -242,7 +242,7 @@ fn converges(machine: &SimMachine, expected: &Undisturbed, fell_back: bool, case
 }
 
 fn reverts(machine: &SimMachine, expected: &Undisturbed, case: &str) {
-    machine.change().script.clear();
+    machine.take_transcript();
     assert_eq!(revert_errors(machine), Vec::<String>::new(), "{case}: revert");
     let found = machine.snapshot();
     assert!(found == expected.initial, "{case}: after revert: {}", difference(&found, &expected.initial));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Attribute, Device, Done, Errno, Error, HostError, Marking, Marks, Run, Step, Stopped, Upkeep, span,
+    Attribute, Device, Done, Errno, Error, Host, HostError, Marking, Marks, Run, Step, Stopped, span,
 };
 use crate::error::ErrorKind;
 use host::MachineFile;
@@ -12,7 +12,7 @@ use logic::maintain::marks::only_adds;
 /// The policy name of marks made on request.
 const MARK: &str = "mark-idle";
 
-impl<H: Upkeep> Run<'_, H> {
+impl<H: Host> Run<'_, H> {
     /// Marks pages on request.
     pub(super) fn mark_as_asked(
         &mut self,

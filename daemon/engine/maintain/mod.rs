@@ -13,8 +13,7 @@ use std::time::Duration;
 use super::device::control;
 use super::error::Error;
 use super::work::{Reporter, Stopped};
-use host::upkeep::{Priority, Upkeep};
-use host::{Errno, HostError, MachineFile};
+use host::{Errno, Host, HostError, MachineFile, Priority};
 use logic::config::Loaded;
 use logic::config::settings::{MaintenanceSettings, SizeExpr};
 use logic::device::attribute::Attribute;
@@ -112,7 +111,7 @@ impl Watch for Reporter {
 }
 
 /// State of one run.
-struct Run<'a, H: Upkeep> {
+struct Run<'a, H: Host> {
     host: &'a mut H,
     watch: &'a mut dyn Watch,
     machine: Machine,
@@ -128,7 +127,7 @@ struct Run<'a, H: Upkeep> {
 }
 
 /// Runs once. The report is filled in even if the run ends early.
-pub fn run<H: Upkeep>(
+pub fn run<H: Host>(
     host: &mut H,
     loaded: &Loaded,
     order: &Order,
@@ -180,7 +179,7 @@ const DEFAULT_WRITE_BACK: write_back::Settings = write_back::Settings {
     huge: false,
 };
 
-impl<H: Upkeep> Run<'_, H> {
+impl<H: Host> Run<'_, H> {
     fn everything(&mut self, loaded: &Loaded, order: &Order) -> Result<(), Stopped> {
         let settings = loaded.settings.maintenance.as_ref();
         let write_back = match settings {
@@ -441,7 +440,7 @@ struct Done {
 }
 
 /// The level that the daemon has noted.
-fn pressure_level<H: Upkeep>(host: &H) -> Level {
+fn pressure_level<H: Host>(host: &H) -> Level {
     pressure::noted(&host.text(MachineFile::PressureLevel).unwrap_or_default()).0
 }
 

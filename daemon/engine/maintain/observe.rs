@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::state::{DeviceState, State};
 use crate::error::Error;
 use crate::gather::{self, absent};
-use host::HostError;
-use host::upkeep::Upkeep;
+use host::{Host, HostError};
 use logic::device::algorithm::{Algorithm, parse_recomp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, MmStat};
@@ -28,7 +27,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Reads the machine, and notes in `state` if it was suspended.
-    pub(super) fn observe<H: Upkeep>(host: &H, state: &mut State) -> Machine {
+    pub(super) fn observe<H: Host>(host: &H, state: &mut State) -> Machine {
         let now = Moment { boot: host.now(), awake: host.monotonic() };
         let slept = state.history.note(now);
         // The time of resume is unknown. On a machine suspended between any two runs, only every second run counts as
@@ -63,7 +62,7 @@ impl Machine {
 }
 
 /// The clocks that the budget is based on.
-pub(super) fn clocks<H: Upkeep>(host: &H) -> Clocks {
+pub(super) fn clocks<H: Host>(host: &H) -> Clocks {
     Clocks { boot_id: gather::boot_id(host), boot: host.now(), synchronised: host.synchronised_clock() }
 }
 
@@ -87,7 +86,7 @@ pub(super) struct Device {
 }
 
 /// The managed devices, or only those in `only`.
-pub(super) fn devices<H: Upkeep>(host: &H, state: &mut State, only: &[u32]) -> Result<Vec<Device>, Error> {
+pub(super) fn devices<H: Host>(host: &H, state: &mut State, only: &[u32]) -> Result<Vec<Device>, Error> {
     let mut devices = Vec::new();
     for (target, record) in gather::records(host)? {
         let Target::Device(number) = target else { continue };
@@ -104,7 +103,7 @@ pub(super) fn devices<H: Upkeep>(host: &H, state: &mut State, only: &[u32]) -> R
     Ok(devices)
 }
 
-fn device<H: Upkeep>(
+fn device<H: Host>(
     host: &H,
     state: &mut State,
     number: u32,

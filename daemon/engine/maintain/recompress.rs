@@ -1,6 +1,6 @@
 //! Recompression in chunks that are short enough for statistics to be read in between.
 
-use super::{Attribute, Decision, Device, Done, Errno, Pages, Run, Stopped, Upkeep, refused};
+use super::{Attribute, Decision, Device, Done, Errno, Host, Pages, Run, Stopped, refused};
 use logic::maintain::age::{Range, ages};
 use logic::maintain::chunk::Chunks;
 use logic::maintain::marks::shared_age;
@@ -8,7 +8,7 @@ use logic::maintain::recompress::{Pass, Seen, Settings, decide};
 
 const POLICY: &str = super::RECOMPRESS;
 
-impl<H: Upkeep> Run<'_, H> {
+impl<H: Host> Run<'_, H> {
     /// Runs the policy, or one pass over the marked pages. `other` is the age for write-back, which may share the
     /// marks.
     pub(super) fn recompress(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::state::Added;
-use super::{Loaded, Run, Stopped, Upkeep};
+use super::{Host, Loaded, Run, Stopped};
 use crate::device::control;
 use crate::gather;
 use logic::config::settings::Settings;
@@ -19,7 +19,7 @@ use logic::resize::{Seen, Step, decide};
 /// How long to wait for a second device before requesting it again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-impl<H: Upkeep> Run<'_, H> {
+impl<H: Host> Run<'_, H> {
     /// Reports the devices whose size would now be different.
     pub(super) fn resizes(&mut self, loaded: &Loaded) -> Result<(), Stopped> {
         let total = self.machine.facts.memory.total_kib;

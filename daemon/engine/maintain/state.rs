@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use host::HostError;
-use host::upkeep::{StateFile, Upkeep};
+use host::{Host, HostError, StateFile};
 use logic::maintain::marks::{Marking, Marks};
 use logic::maintain::suspend::History;
 use logic::upkeep::Total;
@@ -70,14 +69,14 @@ pub struct DeviceState {
 
 impl State {
     /// Reads the state of this boot. Unreadable state counts as empty.
-    pub fn read<H: Upkeep>(host: &H) -> State {
+    pub fn read<H: Host>(host: &H) -> State {
         let boot_id = crate::gather::boot_id(host);
         let text = host.read_state(StateFile::Boot).ok().flatten();
         let read = text.and_then(|text| serde_json::from_str::<State>(&text).ok());
         read.filter(|state| state.boot_id == boot_id).unwrap_or(State { boot_id, ..State::default() })
     }
 
-    pub fn write<H: Upkeep>(&self, host: &mut H) -> Result<(), HostError> {
+    pub fn write<H: Host>(&self, host: &mut H) -> Result<(), HostError> {
         let text = serde_json::to_string(self)
             .map_err(|error| HostError::text(StateFile::Boot.path(), "write JSON", error.to_string()))?;
         host.write_state(StateFile::Boot, &text)

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    Attribute, Cause, Device, Done, Errno, Error, HostError, Marking, Pages, Run, Stopped, Upkeep, human,
+    Attribute, Cause, Device, Done, Errno, Error, Host, HostError, Marking, Pages, Run, Stopped, human,
     observe, refused, write_back,
 };
-use host::upkeep::{Priority, StateFile};
+use host::{Priority, StateFile};
 use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BACKING_BLOCK, BdStat};
 use logic::maintain::age::ages;
@@ -18,7 +18,7 @@ use logic::upkeep::Budget;
 
 const POLICY: &str = super::WRITE_BACK;
 
-impl<H: Upkeep> Run<'_, H> {
+impl<H: Host> Run<'_, H> {
     /// Runs the policy, or one pass over the marked pages.
     pub(super) fn write_back(
         &mut self,

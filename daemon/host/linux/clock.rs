@@ -1,6 +1,6 @@
 //! The time of day.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logic::duration::micros;
 
@@ -12,4 +12,21 @@ pub fn unix_seconds() -> u64 {
 /// Microseconds since 1970; 0 when the clock is before that.
 pub fn unix_usec() -> u64 {
     micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Time since 1970 if the kernel considers its clock synchronised.
+pub fn synchronised() -> Option<Duration> {
+    if !is_synchronised() {
+        return None;
+    }
+    SystemTime::now().duration_since(UNIX_EPOCH).ok()
+}
+
+#[allow(unsafe_code)]
+fn is_synchronised() -> bool {
+    // SAFETY: all fields of `timex` are numbers, for which zeros are valid; with no modes set nothing is changed.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live variable of the right type.
+    let answer = unsafe { libc::adjtimex(&raw mut state) };
+    answer >= 0 && answer != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0
 }

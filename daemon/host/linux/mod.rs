@@ -4,6 +4,7 @@
 //! the device mapper, `swapon`, `swapoff`, `fork`, `mallopt`, `sigaction`, `adjtimex` and two block ioctls, which no crate
 //! wraps.
 
+mod battery;
 mod block;
 pub mod cancel;
 pub mod clock;
@@ -38,12 +39,12 @@ pub mod stalls;
 pub mod store;
 mod swap;
 pub mod unit_files;
-mod upkeep;
 pub mod work;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -52,8 +53,8 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 
 use super::{
-    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, RecordFile, RootSpec, Space,
-    SwapSpec, lossy,
+    BlockProbe, Holder, Host, HostError, MachineFile, MkfsSpec, MountSpec, Priority, RecordFile, RootSpec,
+    Space, StateFile, SwapSpec, lossy,
 };
 use logic::device::attribute::Attribute;
 use logic::device::drain;
@@ -66,6 +67,9 @@ use logic::vm::Tunable;
 
 /// File with the memory pressure level, for programs that do not use D-Bus.
 pub const PRESSURE_LEVEL: &str = "/run/zramd/work/pressure";
+
+/// Bytes per sector in `/sys/dev/block/*/size`, independent of the device.
+const SECTOR: u64 = 512;
 
 /// The machine we run on.
 #[derive(Debug)]
@@ -260,6 +264,22 @@ impl Host for LinuxHost {
         holders::of_mount(&self.root, &self.path(path))
     }
 
+    fn on_battery(&self) -> Option<u8> {
+        battery::percent(&self.path("/sys/class/power_supply"))
+    }
+
+    fn block_bytes(&self, path: &str) -> Result<u64, HostError> {
+        let probe = self.probe_block(path)?;
+        let (major, minor) = probe
+            .and_then(|probe| probe.device)
+            .ok_or_else(|| HostError::text(path, "look at its size", "it is no block device"))?;
+        let text = self.read(&format!("/sys/dev/block/{major}:{minor}/size"))?;
+        let sectors: Result<u64, _> = text.trim().parse();
+        sectors
+            .map(|sectors| sectors.saturating_mul(SECTOR))
+            .map_err(|error| HostError::text(path, "look at its size", error.to_string()))
+    }
+
     fn probe_block(&self, path: &str) -> Result<Option<BlockProbe>, HostError> {
         block::probe(&self.root, &self.path(path), path)
     }
@@ -350,6 +370,18 @@ impl Host for LinuxHost {
         Ok(numbers)
     }
 
+    fn read_state(&self, file: StateFile) -> Result<Option<String>, HostError> {
+        match fs::read_to_string(self.path(file.path())) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(HostError::io(file.path(), "read", &error)),
+        }
+    }
+
+    fn synchronised_clock(&self) -> Option<Duration> {
+        clock::synchronised()
+    }
+
     fn now(&self) -> Duration {
         clock(rustix::time::ClockId::Boottime)
     }
@@ -381,6 +413,14 @@ impl Host for LinuxHost {
         Ok(())
     }
 
+    fn write_state(&mut self, file: StateFile, text: &str) -> Result<(), HostError> {
+        match file {
+            StateFile::Boot => files::replace(&self.root, file.path(), Some(text))
+                .map_err(|error| HostError::text(file.path(), "write", error)),
+            StateFile::Budget => durable::replace(&self.root, file.path(), text),
+        }
+    }
+
     fn mark_drained(&mut self, number: u32, drained: bool) -> Result<(), HostError> {
         let (name, text) = (drain::drop_in(number), drained.then(|| drain::text(number)));
         files::write_overlay(&self.root, &name, text.as_deref())
@@ -395,6 +435,14 @@ impl Host for LinuxHost {
         let ours = taken.is_some();
         self.scratch.extend(taken.map(|lock| (name.to_owned(), lock)));
         Ok(ours)
+    }
+
+    fn set_priority(&mut self, priority: Priority) {
+        match priority {
+            Priority::Low => priority::low(),
+            Priority::Normal => priority::real_time(false),
+            Priority::RealTime => priority::real_time(true),
+        }
     }
 
     fn sleep(&mut self, time: Duration) {
@@ -530,5 +578,22 @@ impl Host for LinuxHost {
 
     fn remove_directory(&mut self, path: &str) -> Result<(), HostError> {
         mount::remove_directory(&self.root, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_files_are_replaced_atomically() {
+        let root = tempfile::tempdir().unwrap();
+        let mut host = LinuxHost::new(root.path());
+        for file in [StateFile::Boot, StateFile::Budget] {
+            assert_eq!(host.read_state(file).unwrap(), None);
+            host.write_state(file, "a").unwrap();
+            host.write_state(file, "bc").unwrap();
+            assert_eq!(host.read_state(file).unwrap().as_deref(), Some("bc"));
+        }
     }
 }

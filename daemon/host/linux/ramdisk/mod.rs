@@ -1,11 +1,11 @@
 //! System calls for saving and loading directory trees, as methods of [`Calls`].
 //!
-//! A [`Script`](script::Script) can make any of them fail: tests iterate over all of them.
+//! A [`Script`](crate::script::Script) can make any of them fail: tests iterate over all of them.
 
 mod btrfs;
 mod layers;
 mod list;
-pub mod script;
+mod script;
 mod system;
 mod trusted;
 

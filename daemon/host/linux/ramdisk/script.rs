@@ -1,29 +1,17 @@
-//! Fault injection: system calls are numbered, and a script says which fault happens at which number.
+//! The calls of a job, which a script can make fail.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Errno;
+use crate::script::{Fault, Script};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The call fails without having done anything.
-    Fail(Errno),
-    /// The call transfers only half of the bytes. No effect on calls that transfer none.
-    Short,
-    /// The process is killed before the call: it and all later calls have no effect.
-    KillBefore,
-    /// The process is killed after the call if it changes the store, otherwise before it.
-    KillAfter,
-}
-
-/// The calls so far, and the planned fault. Calls count from 1.
+/// A job with a script.
 #[derive(Debug, Default)]
-pub struct Script {
-    transcript: Vec<String>,
-    fault: Option<(usize, Fault)>,
+struct Scripted {
+    script: Script,
     /// The file system of the store does not support files without a name.
     all_named: bool,
-    /// The process is killed after this call.
+    /// The process is killed after this call if it changes the store, otherwise before the next one.
     dying: bool,
     dead: bool,
 }
@@ -33,7 +21,7 @@ const DEAD: Errno = Errno(libc::EOWNERDEAD);
 
 /// The system calls of one job. Clones share their state.
 #[derive(Debug, Clone, Default)]
-pub struct Calls(Option<Arc<Mutex<Script>>>);
+pub struct Calls(Option<Arc<Mutex<Scripted>>>);
 
 impl Calls {
     /// Calls without a script.
@@ -43,40 +31,47 @@ impl Calls {
 
     /// With a fault at call `number`; `None` only counts the calls.
     pub fn with_fault(fault: Option<(usize, Fault)>) -> Calls {
-        Calls(Some(Arc::new(Mutex::new(Script { fault, ..Script::default() }))))
+        Calls::scripted(fault, false)
     }
 
     /// The same without support for unnamed files, as on many FUSE and some network file systems.
     pub fn all_named(fault: Option<(usize, Fault)>) -> Calls {
-        Calls(Some(Arc::new(Mutex::new(Script { fault, all_named: true, ..Script::default() }))))
+        Calls::scripted(fault, true)
+    }
+
+    fn scripted(fault: Option<(usize, Fault)>, all_named: bool) -> Calls {
+        let scripted = Scripted { script: Script::new(fault), all_named, ..Scripted::default() };
+        Calls(Some(Arc::new(Mutex::new(scripted))))
+    }
+
+    fn state(&self) -> Option<MutexGuard<'_, Scripted>> {
+        Some(self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// All calls so far, as text; empty without a script.
     pub fn transcript(&self) -> Vec<String> {
-        let Some(script) = &self.0 else { return Vec::new() };
-        script.lock().unwrap_or_else(PoisonError::into_inner).transcript.clone()
+        self.state().map(|scripted| scripted.script.transcript.clone()).unwrap_or_default()
     }
 
     /// Whether files without a name are supported, as far as the script decides this.
     pub(super) fn has_unnamed(&self) -> bool {
-        let Some(script) = &self.0 else { return true };
-        !script.lock().unwrap_or_else(PoisonError::into_inner).all_named
+        self.state().is_none_or(|scripted| !scripted.all_named)
     }
 
     /// Called before a system call.
     pub(super) fn enter(&self, call: &'static str, object: impl FnOnce() -> String) -> Result<(), Errno> {
-        match &self.0 {
+        match self.state() {
             None => Ok(()),
-            Some(script) => step(script, call, &object()).map(|_| ()),
+            Some(mut scripted) => scripted.step(call, &object()).map(|_| ()),
         }
     }
 
     /// Called before a system call that transfers bytes; returns how many it may transfer.
     pub(super) fn transfer(&self, call: &'static str, bytes: usize) -> Result<usize, Errno> {
-        match &self.0 {
+        match self.state() {
             None => Ok(bytes),
-            Some(script) => {
-                let short = step(script, call, &format!("{bytes} bytes"))?;
+            Some(mut scripted) => {
+                let short = scripted.step(call, &format!("{bytes} bytes"))?;
                 Ok(if short { bytes.div_ceil(2) } else { bytes })
             }
         }
@@ -84,38 +79,35 @@ impl Calls {
 
     /// Called after a system call that changed the store.
     pub(super) fn leave(&self) -> Result<(), Errno> {
-        let Some(script) = &self.0 else { return Ok(()) };
-        let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
-        if script.dying {
-            script.dead = true;
-            return Err(DEAD);
+        match self.state() {
+            Some(mut scripted) if scripted.dying => {
+                scripted.dead = true;
+                Err(DEAD)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
-/// Counts a call; true if it is to be short.
-fn step(script: &Mutex<Script>, call: &str, object: &str) -> Result<bool, Errno> {
-    let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
-    if script.dead || script.dying {
-        script.dead = true;
-        return Err(DEAD);
-    }
-    script.transcript.push(if object.is_empty() { call.to_owned() } else { format!("{call} {object}") });
-    match script.fault {
-        Some((number, fault)) if number == script.transcript.len() => match fault {
-            Fault::Fail(errno) => Err(errno),
-            Fault::Short => Ok(true),
-            Fault::KillBefore => {
-                script.dead = true;
+impl Scripted {
+    /// Counts a call; true if it is to be short.
+    fn step(&mut self, call: &str, object: &str) -> Result<bool, Errno> {
+        if self.dead || self.dying {
+            self.dead = true;
+            return Err(DEAD);
+        }
+        let text = if object.is_empty() { call.to_owned() } else { format!("{call} {object}") };
+        match self.script.enter(text) {
+            Some(Fault::Fail(errno)) => Err(errno),
+            Some(Fault::KillBefore) => {
+                self.dead = true;
                 Err(DEAD)
             }
-            Fault::KillAfter => {
-                script.dying = true;
-                Ok(false)
+            fault => {
+                self.dying = fault == Some(Fault::KillAfter);
+                Ok(fault == Some(Fault::Short))
             }
-        },
-        _ => Ok(false),
+        }
     }
 }
 
