@@ -17,8 +17,19 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs a program for at most `limit`, and only while `go_on` returns true; `go_on` is called at every poll.
+/// Runs a program for at most `limit`, and only while `go_on` returns true; `go_on` is called at every poll. What the program prints
+/// is printed as notices.
 pub fn run(
+    words: &[String],
+    variables: &[(&str, &OsStr)],
+    limit: Duration,
+    go_on: impl FnMut() -> bool,
+) -> Result<(), HostError> {
+    run_to(out::forward, words, variables, limit, go_on)
+}
+
+fn run_to(
+    mut forward: impl FnMut(&[u8]),
     words: &[String],
     variables: &[(&str, &OsStr)],
     limit: Duration,
@@ -35,7 +46,7 @@ pub fn run(
     // Closes our copies of the writing end.
     drop(command);
     let mut go_on = || {
-        said.forward();
+        said.forward(&mut forward);
         go_on()
     };
     let group = process::group(&child);
@@ -72,7 +83,7 @@ pub fn run(
     Err(HostError::text(program.as_str(), "failed", message))
 }
 
-/// The output of a program, which is printed as notices. It would fail if it wrote to our standard error and that cannot be
+/// The output of a program. It would fail if it wrote to our standard error and that cannot be
 /// written; our standard output carries our own reply.
 struct Said(PipeReader);
 
@@ -83,12 +94,12 @@ impl Said {
         Ok((Said(reader), writer))
     }
 
-    /// Prints what the pipe holds, 64 KiB at most.
-    fn forward(&mut self) {
+    /// Passes on what the pipe holds, 64 KiB at most.
+    fn forward(&mut self, forward: &mut impl FnMut(&[u8])) {
         let mut buffer = [0; 4096];
         for _ in 0..16 {
             let Ok(count @ 1..) = self.0.read(&mut buffer) else { return };
-            out::forward(&buffer[..count]);
+            forward(&buffer[..count]);
         }
     }
 }
@@ -130,8 +141,12 @@ mod tests {
     /// It prints more than the pipe holds.
     #[test]
     fn output_is_passed_on_until_the_end() {
-        assert_eq!(shell("head -c 200000 /dev/zero | tr '\\0' '\\n'", Duration::from_secs(60)), Ok(()));
-        assert!(shell("yes", Duration::from_millis(50)).is_err());
+        let mut passed_on = 0;
+        let mut forward = |part: &[u8]| passed_on += part.len();
+        let words = ["sh", "-c", "head -c 200000 /dev/zero"].map(str::to_owned);
+        assert_eq!(run_to(&mut forward, &words, &[], Duration::from_secs(60), || true), Ok(()));
+        assert_eq!(passed_on, 200_000);
+        assert!(run_to(|_| {}, &["yes".to_owned()], &[], Duration::from_millis(50), || true).is_err());
     }
 
     #[test]
