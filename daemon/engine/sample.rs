@@ -114,6 +114,12 @@ fn devices<H: Host>(
         }
     }
     snapshot.disks = disks(&around, records, config)?;
+    for disk in &snapshot.disks {
+        let holder = snapshot.devices.iter_mut().find(|device| device.name == disk.device);
+        if let Some(device) = holder {
+            device.ram_disk.clone_from(&disk.name);
+        }
+    }
     Ok((snapshot, swaps))
 }
 
@@ -389,6 +395,7 @@ fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts
         persistence: persist,
         // A RAM disk that was never loaded has no status.
         status: serde_json::from_str(&status).unwrap_or_default(),
+        next_save_usec: 0,
     }
 }
 

@@ -26,6 +26,7 @@ pub mod outcome;
 pub mod overlay;
 pub mod plan;
 pub mod proc;
+pub mod property;
 pub mod psi;
 pub mod ramdisk;
 pub mod raw_path;

@@ -182,6 +182,9 @@ pub struct DeviceView {
     pub available_algorithms: Vec<String>,
     /// Secondary algorithms and their priorities.
     pub recompression_algorithms: Vec<(u32, String)>,
+    /// The RAM disk that it holds; or empty.
+    #[serde(default)]
+    pub ram_disk: String,
     /// Path of the backing device; or empty.
     pub backing_device: String,
     /// Whether it lacks its configured backing device.
@@ -263,6 +266,9 @@ pub struct DiskView {
     /// Status of its snapshots.
     #[serde(default)]
     pub status: DiskStatus,
+    /// When its timer saves it next, in microseconds since 1970; 0 is never, or not known: only PID 1 knows.
+    #[serde(skip)]
+    pub next_save_usec: u64,
 }
 
 impl DiskView {

@@ -32,6 +32,11 @@ pub fn disk_path(name: &str) -> String {
     format!("{ROOT}/disk/{}", label(name))
 }
 
+/// Object path of an optional disk; `/` if there is none.
+pub fn disk_path_or_none(name: &str) -> String {
+    if name.is_empty() { "/".to_owned() } else { disk_path(name) }
+}
+
 /// A name as a component of an object path, escaped as in systemd (sd_bus_path_encode(3)).
 pub fn label(name: &str) -> String {
     let mut path = String::new();

@@ -11,6 +11,7 @@ use zbus::{Connection, MatchRule, MessageStream};
 
 use super::bus::benchmark::{self, Benchmark};
 use super::bus::manager::Manager;
+use super::bus::table::Table;
 use super::core::{Core, Mode, Phase};
 use super::handle::Handle;
 use super::lock::lock;
@@ -109,7 +110,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
     let connection = zbus::connection::Builder::socket(socket)
         .serve_at(ROOT, zbus::fdo::ObjectManager)
-        .serve_at(ROOT, Manager::new(Arc::clone(&core)))
+        .serve_at(ROOT, Table(Manager::new(Arc::clone(&core))))
         .serve_at(benchmark::path(), Benchmark::new(Arc::clone(&core)))
         .build()
         .await

@@ -9,15 +9,17 @@ use zbus::object_server::SignalEmitter;
 
 use super::ROOT;
 use super::bus::device::{Device, stats_map};
-use super::bus::filesystem::{self, Filesystem};
-use super::bus::manager::{self, Manager};
-use super::bus::ramdisk::{self, RamDisk};
+use super::bus::filesystem::{Filesystem, USAGE};
+use super::bus::manager::{Manager, TOTALS};
+use super::bus::ramdisk::{RamDisk, SPACE};
+use super::bus::table;
 use super::caller;
 use super::core::{Core, Selection};
 use super::error::{Error, ErrorKind, Result};
 use super::lock::lock;
 use super::names::{BUS, device_path, disk_path};
 use super::stream;
+use logic::property::Machine;
 
 /// Minimum interval.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -123,6 +125,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Se
     loop {
         ticks.tick().await;
         let snapshot = core.sample().await;
+        let now = snapshot.timestamp_monotonic_usec;
         let to = |path: String| {
             let emitter = SignalEmitter::new(&connection, path).ok().filter(|it| selection.has(it.path()));
             emitter.map(|emitter| emitter.set_destination(destination.clone().into()))
@@ -133,18 +136,18 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Se
                 Device::stats_updated(&emitter, stats_map(device)).await.ok();
                 // `Subscribe` is for the counters of devices only.
                 if let Some(mount) = device.mount.as_ref().filter(|_| selection != Selection::Devices) {
-                    let space = filesystem::stats_map(mount, &snapshot);
-                    Filesystem::usage_updated(&emitter, space).await.ok();
+                    Filesystem::usage_updated(&emitter, table::sample(mount, &USAGE, now)).await.ok();
                 }
             }
         }
         for disk in &snapshot.disks {
             if let Some(emitter) = to(disk_path(&disk.name)) {
-                RamDisk::space_updated(&emitter, ramdisk::stats_map(disk, &snapshot)).await.ok();
+                RamDisk::space_updated(&emitter, table::sample(disk, &SPACE, now)).await.ok();
             }
         }
         if let Some(emitter) = to(ROOT.to_owned()) {
-            Manager::totals_updated(&emitter, manager::stats_map(&snapshot)).await.ok();
+            let machine = Machine { snapshot, ..Machine::default() };
+            Manager::totals_updated(&emitter, table::sample(&machine, &TOTALS, now)).await.ok();
         }
     }
 }

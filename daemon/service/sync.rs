@@ -9,13 +9,13 @@ use zbus::names::InterfaceName;
 use zbus::object_server::{Interface, SignalEmitter};
 use zbus::{Connection, OwnedVariant, Variant};
 
-use super::bus::EMITTING;
 use super::bus::benchmark::{self, Benchmark};
 use super::bus::device::Device;
 use super::bus::filesystem::Filesystem;
 use super::bus::manager::Manager;
 use super::bus::ramdisk::RamDisk;
 use super::bus::swap::Swap;
+use super::bus::table::{Object, Table};
 use super::core::Core;
 use super::names::{device_path, disk_path};
 use super::ranks::Ranks;
@@ -153,7 +153,10 @@ pub async fn publish(
     announce(connection, published, super::ROOT, MANAGER, now).await?;
     if core.verdict_changed.swap(false, Ordering::SeqCst) {
         let path = benchmark::path();
-        let now = values::<Benchmark>(connection, &path).await?;
+        let server = connection.object_server();
+        let object = server.interface::<_, Benchmark>(path.as_str()).await?;
+        // All of them emit signals.
+        let now = object.get().await.get_all(server, connection, None, object.signal_emitter()).await?;
         announce(connection, published, &path, BENCHMARK, now).await?;
     }
     Ok(())
@@ -172,10 +175,10 @@ async fn add(
     let server = connection.object_server();
     let core = Arc::clone(core);
     match kind {
-        Kind::Device => server.at(path, Device::new(core, name)).await.map(drop),
-        Kind::Swap => server.at(path, Swap::new(core, name)).await.map(drop),
-        Kind::Filesystem => server.at(path, Filesystem::new(core, name)).await.map(drop),
-        Kind::RamDisk => server.at(path, RamDisk::new(core, name)).await.map(drop),
+        Kind::Device => server.at(path, Table(Device::new(core, name))).await.map(drop),
+        Kind::Swap => server.at(path, Table(Swap::new(core, name))).await.map(drop),
+        Kind::Filesystem => server.at(path, Table(Filesystem::new(core, name))).await.map(drop),
+        Kind::RamDisk => server.at(path, Table(RamDisk::new(core, name))).await.map(drop),
     }
 }
 
@@ -193,15 +196,9 @@ async fn current(connection: &Connection, kind: Kind, path: &str) -> zbus::Resul
     }
 }
 
-/// The current values of the properties of an interface that emit signals.
-async fn values<I: Interface>(connection: &Connection, path: &str) -> zbus::Result<Values> {
-    let server = connection.object_server();
-    let object = server.interface::<_, I>(path).await?;
-    let all = object.get().await.get_all(server, connection, None, object.signal_emitter()).await?;
-    let interface = I::name();
-    let emitting =
-        EMITTING.iter().find(|(name, _)| *name == interface.as_str()).map_or(&[][..], |found| found.1);
-    Ok(all.into_iter().filter(|(name, _)| emitting.contains(&name.as_str())).collect())
+/// The current values of the properties that emit signals.
+async fn values<T: Object>(connection: &Connection, path: &str) -> zbus::Result<Values> {
+    connection.object_server().interface::<_, Table<T>>(path).await?.get().await.announced().await
 }
 
 /// Emits `PropertiesChanged` for changed values, and stores them.

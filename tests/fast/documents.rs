@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::apart::{command_for, outside};
 use crate::support::introspection;
-use crate::support::introspection::{Argument, Interface, Member, Property};
+use crate::support::introspection::{Argument, Member, Property};
 use crate::support::{DAEMON, golden, has_program, repository, setup, skip, texts};
 use client::man::{self, DATE, captured, marked, plain, tagged, tidy};
 use logic::config::key::Key;
@@ -14,9 +14,8 @@ use logic::config::schema::SectionKind;
 use logic::error::ErrorKind;
 use logic::exit::STATUSES;
 use logic::expr::{Expr, Variables, size_in_bytes};
-use logic::figure::{FIGURES, Figure, Value};
+use logic::figure::FIGURES;
 use logic::human::human;
-use logic::sample::DeviceView;
 use service::bus::introspection::interfaces;
 
 const PAGES: [&str; 5] = ["zramdctl.1", "zramd.8", "zramd-setup.8", "zramd.toml.5", "org.zramd1.5"];
@@ -308,40 +307,19 @@ fn call(name: &str, member: &Member, is_method: bool) -> String {
     format!("{}({}){arrow}{answer}", bold(name), arguments(passed.into_iter()))
 }
 
-/// The type of a figure on the bus.
-fn kind(figure: &Figure) -> &'static str {
-    match figure.value(&DeviceView::default()) {
-        Value::Count(_) => "t",
-        Value::Real(_) => "d",
-    }
-}
-
-/// A figure: its name with its type and unit, and what it means.
-fn figure(figure: &Figure) -> String {
-    let unit = figure.metric.unit.word();
-    let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
-    let tag = format!("{} ({}{unit})", bold(figure.name), kind(figure));
-    entry(&tag, &format!("{} {}", figure.metric.help, figure.detail))
-}
-
-/// A property; what counters mean is in their table only.
+/// A property: its name with its type, its unit or whether it is signalled, and what it means.
 fn property(name: &str, property: &Property) -> String {
-    if let Some(found) = FIGURES.iter().find(|figure| figure.name == name) {
-        let Property { kind: found_kind, documentation, emits, .. } = property;
-        assert_eq!(
-            (found_kind.as_str(), documentation.as_str(), emits.as_str()),
-            (kind(found), "", "false"),
-            "{name}"
-        );
-        return figure(found);
-    }
+    let unit =
+        FIGURES.iter().find(|figure| figure.name == name).map_or("", |figure| figure.metric.unit.word());
     let signal = match property.emits.as_str() {
-        "true" => ", signalled",
-        "const" => ", constant",
-        "false" => "",
+        "true" => "signalled",
+        "const" => "constant",
+        "false" => unit,
         other => panic!("{other}"),
     };
-    described(name, &format!("{} ({}{signal})", bold(name), plain(&property.kind)), &property.documentation)
+    let comma = if signal.is_empty() { "" } else { ", " };
+    let tag = format!("{} ({}{comma}{signal})", bold(name), plain(&property.kind));
+    described(name, &tag, &property.documentation)
 }
 
 /// The entry of a member.
@@ -350,7 +328,8 @@ fn described(name: &str, tag: &str, documentation: &str) -> String {
     entry(tag, documentation.replace('\n', " ").trim())
 }
 
-fn interface(name: &str, found: &Interface) -> String {
+fn interface(name: &str, xml: &str) -> String {
+    let found = &introspection::read(xml)[name];
     let source = source_of(name);
     let actions = actions(&source);
     let about = comment_before(&source, &format!("#[interface(name = \"{name}\""));
@@ -368,8 +347,15 @@ fn interface(name: &str, found: &Interface) -> String {
         ("Signals", of(&found.signals, false)),
         ("Properties", properties.collect()),
     ] {
-        // In the order of the source, which is better to read; the introspection is sorted by name.
-        members.sort_by_key(|(name, _)| place(&source, name));
+        // In the order of the source, which is better to read; zbus sorts by name.
+        let is_table = heading == "Properties" && source.contains("impl Object for ");
+        members.sort_by_key(|(name, _)| {
+            if is_table {
+                xml.find(&format!("<property name=\"{name}\"")).unwrap()
+            } else {
+                place(&source, name)
+            }
+        });
         if !members.is_empty() {
             out.push_str(&format!(".SS {heading}\n"));
         }
@@ -381,11 +367,6 @@ fn interface(name: &str, found: &Interface) -> String {
                 out.push_str(&format!("Polkit action: {}.\n", bold(action)));
             }
         }
-    }
-    if found.methods.contains_key("GetStats") {
-        out.push_str(".SS Counters that are not properties\nOnly GetStats and StatsUpdated have these.\n");
-        let others = FIGURES.iter().filter(|figure| !found.properties.contains_key(figure.name));
-        out.extend(others.map(figure));
     }
     out
 }
@@ -418,8 +399,7 @@ fn org_zramd1_5_is_current() {
             tagged(id, &meaning)
         })
         .collect();
-    let interfaces: String =
-        interfaces().iter().map(|(name, xml)| interface(name, &introspection::read(xml)[name])).collect();
+    let interfaces: String = interfaces().iter().map(|(name, xml)| interface(name, xml)).collect();
     page("org.zramd1.5", &[("INTERFACES", interfaces), ("ERRORS", errors), ("ACTIONS", actions)]);
 }
 

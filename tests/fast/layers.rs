@@ -387,7 +387,7 @@ fn the_check_itself_can_fail() {
 }
 
 /// zbus reads properties with a lock on all objects. Behind 64 calls that wait for the lock it receives no reply, so that a
-/// getter that waits for one would never end.
+/// getter that waits for one would never end. A table of properties (`bus/table.rs`) gets no connection at all.
 #[test]
 fn no_property_is_read_over_the_bus() {
     let mut getters = 0;
@@ -399,5 +399,5 @@ fn no_property_is_read_over_the_bus() {
             getters += 1;
         }
     }
-    assert!(getters > 50, "{getters}");
+    assert!(getters > 10, "{getters}");
 }

@@ -312,10 +312,10 @@ int main(int argc, char **argv) {
     report("UnknownObject", refused(ROOT "/device/zram4000000", DEVICE, "GetStats", SD_BUS_ERROR_UNKNOWN_OBJECT, EBADR, ""));
     report("UnknownInterface", refused(ROOT, DEVICE, "GetStats", SD_BUS_ERROR_UNKNOWN_INTERFACE, EBADR, ""));
     report("UnknownProperty", refused(ROOT, PROPERTIES, "Get", SD_BUS_ERROR_UNKNOWN_PROPERTY, EBADR, "ss", MANAGER, "Nothing"));
-    /* PropertyReadOnly would be more precise, but zbus does not have it. Without root, the bus policy refuses the call. */
+    /* Without root, the bus policy refuses the call. */
     int root = geteuid() == 0;
-    report("a property is set", refused(ROOT, PROPERTIES, "Set", root ? SD_BUS_ERROR_UNKNOWN_PROPERTY : SD_BUS_ERROR_ACCESS_DENIED,
-                                        root ? EBADR : EACCES, "ssv", MANAGER, "State", "s", "x"));
+    report("a property is set", refused(ROOT, PROPERTIES, "Set", root ? SD_BUS_ERROR_PROPERTY_READ_ONLY : SD_BUS_ERROR_ACCESS_DENIED,
+                                        root ? EROFS : EACCES, "ssv", MANAGER, "State", "s", "x"));
     report("a string for a number", refused(ROOT, MANAGER, "Subscribe", invalid, EINVAL, "s", "100"));
     report("too few arguments", refused(ROOT, MANAGER, "GetDevice", invalid, EINVAL, ""));
     report("a number for a string", refused(ROOT, MANAGER, "GetDevice", invalid, EINVAL, "t", (uint64_t)1));

@@ -11,6 +11,7 @@ use super::filesystem::Filesystem;
 use super::manager::Manager;
 use super::ramdisk::RamDisk;
 use super::swap::Swap;
+use super::table::Table;
 use crate::core::{Core, Mode};
 use crate::job::{Job, Subject};
 use crate::setup::{Cancel, Source};
@@ -25,11 +26,11 @@ pub fn interfaces() -> Vec<(String, String)> {
     let core = Core::new(Source::default(), Mode::Direct);
     let no_owner = String::new;
     vec![
-        text(&Manager::new(Arc::clone(&core))),
-        text(&Device::new(Arc::clone(&core), no_owner())),
-        text(&Swap::new(Arc::clone(&core), no_owner())),
-        text(&Filesystem::new(Arc::clone(&core), no_owner())),
-        text(&RamDisk::new(Arc::clone(&core), no_owner())),
+        text(&Table(Manager::new(Arc::clone(&core)))),
+        text(&Table(Device::new(Arc::clone(&core), no_owner()))),
+        text(&Table(Swap::new(Arc::clone(&core), no_owner()))),
+        text(&Table(Filesystem::new(Arc::clone(&core), no_owner()))),
+        text(&Table(RamDisk::new(Arc::clone(&core), no_owner()))),
         text(&Benchmark::new(Arc::clone(&core))),
         text(&Job::new(
             "",

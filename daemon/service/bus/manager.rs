@@ -9,6 +9,7 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, ObjectPath, OwnedObjectPath, Variant, interface};
 
 use super::options::{Options, Sections};
+use super::table::Object;
 use crate::auth::{self, Action};
 use crate::caller;
 use crate::core::{Core, Selection};
@@ -16,11 +17,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::{device_path, disk_path};
 use crate::overlay::switched_off;
 use logic::change::{self, Change};
-use logic::finding::Finding;
-use logic::overlay::{Command, Override};
 use logic::proc::device_number;
-use logic::sample::Snapshot;
-use logic::upkeep;
+use logic::property::Machine;
 
 /// The root object.
 #[derive(Debug)]
@@ -38,16 +36,22 @@ fn path(text: String) -> Result<OwnedObjectPath> {
     text.try_into().map_err(|error: zbus::Error| error.into())
 }
 
-/// The totals, with the names of the properties.
-pub(crate) fn stats_map(snapshot: &Snapshot) -> HashMap<&'static str, Variant<'static>> {
-    let totals = [
-        ("TotalOriginalBytes", snapshot.total(|stats| stats.memory.orig_data_size)),
-        ("TotalCompressedBytes", snapshot.total(|stats| stats.memory.compr_data_size)),
-        ("TotalMemoryUsedBytes", snapshot.total(|stats| stats.memory.mem_used_total)),
-        ("StatsTimestampMonotonic", snapshot.timestamp_monotonic_usec),
-    ];
-    totals.map(|(name, value)| (name, value.into())).into()
+impl Object for Manager {
+    type State = Machine;
+
+    async fn state(&self) -> Machine {
+        let view = self.core.view();
+        Machine {
+            snapshot: self.core.sample().await,
+            state: self.core.state(),
+            files: view.files.clone(),
+            overrides: view.overrides.clone(),
+        }
+    }
 }
+
+/// The properties in TotalsUpdated.
+pub(crate) const TOTALS: [&str; 3] = ["TotalOriginalBytes", "TotalCompressedBytes", "TotalMemoryUsedBytes"];
 
 fn interval(milliseconds: u32) -> Duration {
     Duration::from_millis(u64::from(milliseconds))
@@ -67,147 +71,6 @@ type Listed = (String, OwnedObjectPath, String);
 #[allow(clippy::unused_self, clippy::needless_pass_by_value)]
 #[interface(name = "org.zramd1.Manager")]
 impl Manager {
-    /// Version of zramd.
-    #[zbus(property(emits_changed_signal = "const"))]
-    fn version(&self) -> String {
-        env!("CARGO_PKG_VERSION").to_owned()
-    }
-
-    /// `starting`, `running`, `degraded` (there is a problem that is an error), `reloading` or `stopping`.
-    #[zbus(property)]
-    fn state(&self) -> String {
-        self.core.state().to_owned()
-    }
-
-    /// What is wrong, worst first: code, object, sentence. A code never changes meaning.
-    #[zbus(property)]
-    async fn problems(&self) -> Vec<(String, String, String)> {
-        let snapshot = self.core.sample().await;
-        let found = snapshot.problems.iter();
-        found.map(|found| (found.code.to_string(), found.object.clone(), found.message.clone())).collect()
-    }
-
-    /// The same with all there is to show: level (`error`, `warning`, or `note` for what is intended), code, object, sentence, and what
-    /// to do.
-    #[zbus(property)]
-    async fn problem_details(&self) -> Vec<(String, String, String, String, String)> {
-        let snapshot = self.core.sample().await;
-        let row = |found: &Finding| {
-            let Finding { level, code, object, message, remedy } = found.clone();
-            (level.to_string(), code.to_string(), object, message, remedy)
-        };
-        snapshot.problems.iter().map(row).collect()
-    }
-
-    /// What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`,
-    /// `idle`.
-    #[zbus(property)]
-    async fn capabilities(&self) -> Vec<String> {
-        self.core.sample().await.capabilities.clone()
-    }
-
-    /// Compression algorithms that this kernel offers; empty while there is no device to ask.
-    #[zbus(property)]
-    async fn supported_algorithms(&self) -> Vec<String> {
-        let snapshot = self.core.sample().await;
-        snapshot.devices.first().map(|device| device.available_algorithms.clone()).unwrap_or_default()
-    }
-
-    /// Configuration files that were read, lowest precedence first.
-    #[zbus(property)]
-    fn config_files(&self) -> Vec<String> {
-        self.core.view().files.clone()
-    }
-
-    /// What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what
-    /// the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`,
-    /// `disk resize` or `set`. UnsetOverride removes it.
-    #[zbus(property)]
-    fn overrides(&self) -> Vec<(String, String, String, String, String)> {
-        let row = |found: &Override| {
-            let command = found.command.map_or("", Command::words).to_owned();
-            let configured = found.configured.clone().unwrap_or_default();
-            (found.object.clone(), found.key.clone(), found.value.clone(), configured, command)
-        };
-        self.core.view().overrides.iter().map(row).collect()
-    }
-
-    /// Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it
-    /// was before and will be again. Changes by other programs are kept.
-    #[zbus(property)]
-    async fn vm_settings(&self) -> Vec<(String, String, String, String)> {
-        let row = |view: &logic::vm::VmView| {
-            (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
-        };
-        self.core.sample().await.vm.iter().map(row).collect()
-    }
-
-    /// How short memory is, where `[maintenance]` asks to follow that: `none`, `moderate`, `severe` or `critical`.
-    #[zbus(property)]
-    fn pressure_level(&self) -> String {
-        self.core.latest().pressure.word().to_owned()
-    }
-
-    /// Why: how much of the time tasks waited for memory, and what compressed swap holds; empty at the level `none`.
-    #[zbus(property)]
-    fn pressure_reason(&self) -> String {
-        self.core.latest().pressure_reason.clone()
-    }
-
-    /// When maintenance last ended, in microseconds since boot (CLOCK_MONOTONIC); 0 when it has not run.
-    #[zbus(property)]
-    fn last_maintenance_monotonic(&self) -> u64 {
-        self.core.latest().maintenance.ended_monotonic_usec
-    }
-
-    /// What it did then, in this order: device, action (`recompress`, `write-back`, `compact`, `mark-idle`), which pages, the
-    /// reason, what came of it.
-    #[zbus(property)]
-    fn maintenance_actions(&self) -> Vec<(String, String, String, String, String)> {
-        let snapshot = self.core.latest();
-        let row = |action: &upkeep::Action| {
-            let upkeep::Action { device, action, pages, reason, result, .. } = action.clone();
-            (device, action, pages, reason, result)
-        };
-        snapshot.maintenance.actions.iter().map(row).collect()
-    }
-
-    /// What it did not do then: device (or empty), policy, reason.
-    #[zbus(property)]
-    fn maintenance_skipped(&self) -> Vec<(String, String, String)> {
-        self.core.latest().maintenance.skipped.clone()
-    }
-
-    /// Bytes that may still be written to backing devices, of those in any 24 hours; the largest number without a budget.
-    #[zbus(property(emits_changed_signal = "false"))]
-    fn writeback_budget_left_bytes(&self) -> u64 {
-        self.core.latest().maintenance.budget.map_or(u64::MAX, |budget| budget.left_bytes)
-    }
-
-    /// Bytes written to backing devices since they are counted, over restarts.
-    #[zbus(property(emits_changed_signal = "false"))]
-    fn writeback_total_bytes(&self) -> u64 {
-        self.core.latest().maintenance.budget.map_or(0, |budget| budget.total_bytes)
-    }
-
-    /// Uncompressed bytes stored on devices that zramd set up.
-    #[zbus(property(emits_changed_signal = "false"))]
-    async fn total_original_bytes(&self) -> u64 {
-        self.core.sample().await.total(|stats| stats.memory.orig_data_size)
-    }
-
-    /// Their compressed payload.
-    #[zbus(property(emits_changed_signal = "false"))]
-    async fn total_compressed_bytes(&self) -> u64 {
-        self.core.sample().await.total(|stats| stats.memory.compr_data_size)
-    }
-
-    /// Memory that holds it.
-    #[zbus(property(emits_changed_signal = "false"))]
-    async fn total_memory_used_bytes(&self) -> u64 {
-        self.core.sample().await.total(|stats| stats.memory.mem_used_total)
-    }
-
     /// Every zram device: name, path, state.
     #[zbus(out_args("devices"))]
     async fn list_devices(&self) -> Result<Vec<Listed>> {

@@ -1,6 +1,6 @@
 //! `org.zramd1.RamDisk`: a disk of `[ramdisk.NAME]`, and its snapshots.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use zbus::message::Header;
@@ -8,12 +8,12 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
 use super::options::Options;
+use super::table::Object;
 use crate::auth::{self, Action, Caller};
 use crate::core::Core;
 use crate::error::Result;
-use crate::names::device_path_or_none;
 use logic::ramdisk::SaveReason;
-use logic::sample::{DiskView, Snapshot};
+use logic::sample::DiskView;
 
 /// Number, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
 type Listed = (u64, u64, u64, u64, String, bool, String);
@@ -30,10 +30,6 @@ impl RamDisk {
         RamDisk { core, name }
     }
 
-    async fn view(&self) -> DiskView {
-        self.core.sample().await.disk(&self.name).cloned().unwrap_or_default()
-    }
-
     /// Starts work of `zramd-worker` on the disk, as a job of the caller.
     async fn work(
         &self,
@@ -47,147 +43,27 @@ impl RamDisk {
     }
 }
 
-/// Its space, with the names of the properties.
-pub(crate) fn stats_map(disk: &DiskView, snapshot: &Snapshot) -> HashMap<&'static str, Variant<'static>> {
-    let space = [
-        ("SizeBytes", disk.size_bytes),
-        ("UsedBytes", disk.used_bytes),
-        ("FreeBytes", disk.free_bytes),
-        ("FreeInodes", disk.free_inodes),
-        ("StatsTimestampMonotonic", snapshot.timestamp_monotonic_usec),
-    ];
-    space.map(|(name, value)| (name, value.into())).into()
+impl Object for RamDisk {
+    type State = DiskView;
+
+    async fn state(&self) -> DiskView {
+        let gone = || DiskView { name: self.name.clone(), ..DiskView::default() };
+        let found = self.core.sample().await.disk(&self.name).cloned();
+        DiskView { next_save_usec: self.core.next_saves.of(&self.name), ..found.unwrap_or_else(gone) }
+    }
 }
+
+/// The properties in SpaceUpdated.
+pub(crate) const SPACE: [&str; 4] = ["SizeBytes", "UsedBytes", "FreeBytes", "FreeInodes"];
 
 /// A RAM disk.
 #[interface(name = "org.zramd1.RamDisk")]
 impl RamDisk {
-    /// NAME of `[ramdisk.NAME]`.
-    #[zbus(property(emits_changed_signal = "const"))]
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    /// Where it is mounted.
-    #[zbus(property)]
-    async fn mount_point(&self) -> String {
-        self.view().await.mount_point
-    }
-
-    /// What holds it: `tmpfs` or `zram`.
-    #[zbus(property)]
-    async fn backend(&self) -> String {
-        self.view().await.backend().to_owned()
-    }
-
-    /// Its type of file system.
-    #[zbus(property)]
-    async fn fs_type(&self) -> String {
-        self.view().await.fs_type
-    }
-
-    /// Options of the file system, as the kernel shows them.
-    #[zbus(property)]
-    async fn options(&self) -> String {
-        self.view().await.options
-    }
-
-    /// The object of the zram device that holds it, or `/`.
-    #[zbus(property)]
-    async fn device(&self) -> OwnedObjectPath {
-        let device = self.view().await.device;
-        OwnedObjectPath::try_from(device_path_or_none(&device)).unwrap_or_default()
-    }
-
-    /// Bytes that fit.
-    #[zbus(property)]
-    async fn size_bytes(&self) -> u64 {
-        self.view().await.size_bytes
-    }
-
-    /// Bytes in use.
-    #[zbus(property(emits_changed_signal = "false"))]
-    async fn used_bytes(&self) -> u64 {
-        self.view().await.used_bytes
-    }
-
-    /// Bytes free.
-    #[zbus(property(emits_changed_signal = "false"))]
-    async fn free_bytes(&self) -> u64 {
-        self.view().await.free_bytes
-    }
-
-    /// Files that still fit.
-    #[zbus(property(emits_changed_signal = "false"))]
-    async fn free_inodes(&self) -> u64 {
-        self.view().await.free_inodes
-    }
-
-    /// What of its contents is kept over a reboot: `none`, `skeleton` or `snapshot`.
-    #[zbus(property)]
-    async fn persistence(&self) -> String {
-        self.view().await.persistence.word().to_owned()
-    }
-
-    /// How it was filled: `empty`, `loading`, `loaded`, `fallback` (from an older snapshot), `passthrough` (the directory on disk
-    /// is used instead) or `failed`.
-    #[zbus(property)]
-    async fn load_state(&self) -> String {
-        self.view().await.status.load_state.word().to_owned()
-    }
-
-    /// The number of the snapshot that was loaded; 0 is none.
-    #[zbus(property)]
-    async fn generation(&self) -> u64 {
-        self.view().await.status.generation
-    }
-
-    /// When it was saved last in this boot, in microseconds since 1970; 0 is never.
-    #[zbus(property)]
-    async fn last_save_timestamp(&self) -> u64 {
-        self.view().await.status.last_save_usec
-    }
-
-    /// When its timer saves it next, in microseconds since 1970; 0 is never, or not known yet. No signal: it changes with
-    /// LastSaveTimestamp and with every step of the clock.
-    #[zbus(property(emits_changed_signal = "false"))]
-    fn next_save_timestamp(&self) -> u64 {
-        self.core.next_saves.of(&self.name)
-    }
-
-    /// How that ended: `ok`, `unchanged` (there was nothing to write), `failed`, or empty.
-    #[zbus(property)]
-    async fn last_save_result(&self) -> String {
-        self.view().await.status.last_save_result.word().to_owned()
-    }
-
-    /// How many entries the last save that did not fail left out or could not keep whole, by reason: `attributes` (kept without
-    /// user attributes), `damaged` (kept with zeros in unreadable places), `format` (an archive cannot hold it), `holes` (too many),
-    /// `lease` (held by another program), `path` (too long), `unreadable`, or `other`. Empty when there are none. Their names are
-    /// in the journal.
-    #[zbus(property)]
-    async fn last_save_omitted(&self) -> BTreeMap<String, u64> {
-        let omitted = self.view().await.status.last_save_omitted;
-        omitted.into_iter().map(|(reason, count)| (reason.word().to_owned(), count)).collect()
-    }
-
-    /// Bytes that all its snapshots take.
-    #[zbus(property)]
-    async fn store_bytes(&self) -> u64 {
-        self.view().await.status.store_bytes
-    }
-
-    /// How many snapshots there are.
-    #[zbus(property)]
-    async fn snapshot_count(&self) -> u32 {
-        u32::try_from(self.view().await.status.snapshots.len()).unwrap_or(u32::MAX)
-    }
-
     /// Its snapshots, newest first: number, time (microseconds since 1970), bytes of files, bytes stored, reason, whether
     /// its manifest is good, why it is pinned.
     #[zbus(out_args("snapshots"))]
     async fn list_snapshots(&self) -> Vec<Listed> {
-        let lines = self.view().await.status.snapshots.into_iter();
+        let lines = self.state().await.status.snapshots.into_iter();
         lines
             .map(|line| {
                 let (raw, stored) = (line.raw_bytes, line.stored_bytes);

@@ -6,6 +6,7 @@ use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::options::Options;
+use super::table::Object;
 use crate::auth::{self, Action};
 use crate::core::Core;
 use crate::error::Result;
@@ -22,8 +23,12 @@ impl Swap {
     pub(crate) fn new(core: Arc<Core>, name: String) -> Swap {
         Swap { core, name }
     }
+}
 
-    async fn view(&self) -> Option<SwapView> {
+impl Object for Swap {
+    type State = Option<SwapView>;
+
+    async fn state(&self) -> Option<SwapView> {
         self.core.sample().await.device(&self.name).and_then(|device| device.swap)
     }
 }
@@ -31,31 +36,6 @@ impl Swap {
 /// Swap on a zram device.
 #[interface(name = "org.zramd1.Swap")]
 impl Swap {
-    /// Whether it is switched on.
-    #[zbus(property)]
-    async fn active(&self) -> bool {
-        self.view().await.is_some()
-    }
-
-    /// Its priority; higher is used first. −1 while it is off.
-    #[zbus(property)]
-    async fn priority(&self) -> i32 {
-        self.view().await.map_or(-1, |swap| swap.priority)
-    }
-
-    /// Swap slots in use, in bytes. Not equal to OriginalDataBytes: a page that was read back keeps its slot, and one
-    /// that was freed is discarded later.
-    #[zbus(property(emits_changed_signal = "false"))]
-    async fn used_bytes(&self) -> u64 {
-        self.view().await.map_or(0, |swap| swap.used_bytes)
-    }
-
-    /// Bytes that fit.
-    #[zbus(property)]
-    async fn size_bytes(&self) -> u64 {
-        self.view().await.map_or(0, |swap| swap.size_bytes)
-    }
-
     /// Switches it on. There are no options yet.
     #[zbus(out_args("job"))]
     async fn activate(

@@ -10,6 +10,7 @@ use std::time::Duration;
 use zbus::Connection;
 
 use crate::bus::ramdisk::RamDisk;
+use crate::bus::table::Table;
 use crate::core::Core;
 use crate::journal;
 use crate::names::disk_path;
@@ -58,7 +59,7 @@ async fn look(
         }
         for percent in [bytes, inodes].into_iter().flatten() {
             let path = disk_path(&disk.name);
-            if let Ok(object) = connection.object_server().interface::<_, RamDisk>(path).await {
+            if let Ok(object) = connection.object_server().interface::<_, Table<RamDisk>>(path).await {
                 // There may be no receiver.
                 RamDisk::space_low(object.signal_emitter(), percent, free).await.ok();
             }

@@ -1,0 +1,237 @@
+//! The properties of each object, defined once: the bus serves these tables, `show` prints them, and org.zramd1(5) has their
+//! descriptions. In JSON, the path to a value ends with the name in lower case.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::figure::{self, FIGURES, Figure};
+use super::overlay::{Command, Override};
+use super::sample::{DeviceView, DiskView, MountView, Snapshot, SwapView};
+use super::upkeep;
+use super::vm::VmView;
+
+/// What a property has, in types that the bus knows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Bool(bool),
+    I32(i32),
+    U32(u32),
+    /// The largest number is "without limit".
+    U64(u64),
+    F64(f64),
+    Text(String),
+    /// The name of a device; empty is none. On the bus, its object.
+    Device(String),
+    /// The name of a RAM disk; empty is none. On the bus, its object.
+    RamDisk(String),
+    Texts(Vec<String>),
+    Numbered(Vec<(u32, String)>),
+    Named(BTreeMap<String, String>),
+    Counts(BTreeMap<String, u64>),
+    Threes(Vec<(String, String, String)>),
+    Fours(Vec<(String, String, String, String)>),
+    Fives(Vec<(String, String, String, String, String)>),
+}
+
+/// When the bus announces a change of a property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// It never changes.
+    Const,
+    /// At each change.
+    Change,
+    /// Never, because it changes all the time.
+    None,
+}
+
+/// A property of an object whose state is a `T`.
+#[derive(Debug)]
+pub struct Property<T> {
+    pub name: &'static str,
+    pub signal: Signal,
+    /// Text of org.zramd1(5) and of the introspection.
+    pub text: &'static str,
+    /// The rest of the text; empty if there is none.
+    pub detail: &'static str,
+    value: Get<T>,
+}
+
+impl<T> Property<T> {
+    /// Its value in this state.
+    pub fn value(&self, state: &T) -> Value {
+        match self.value {
+            Get::Value(get) => get(state),
+            Get::Figure(get) => match get(state).unwrap_or_default() {
+                figure::Value::Count(count) => Value::U64(count),
+                figure::Value::Real(quotient) => Value::F64(quotient),
+            },
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Get<T> {
+    Value(fn(&T) -> Value),
+    Figure(fn(&T) -> Option<figure::Value>),
+}
+
+impl From<&Figure> for Property<DeviceView> {
+    fn from(figure: &Figure) -> Property<DeviceView> {
+        let Figure { name, metric, detail } = figure;
+        Property { name, signal: Signal::None, text: metric.help, detail, value: Get::Figure(metric.value) }
+    }
+}
+
+const fn property<T>(
+    name: &'static str,
+    signal: Signal,
+    value: fn(&T) -> Value,
+    text: &'static str,
+) -> Property<T> {
+    Property { name, signal, text, detail: "", value: Get::Value(value) }
+}
+
+/// The state of an object with properties.
+pub trait Properties: Default + 'static {
+    /// Its properties, in the order of `show`.
+    fn all() -> impl Iterator<Item = Property<Self>>;
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+/// The machine, and what the daemon knows of it.
+#[derive(Debug, Default)]
+pub struct Machine {
+    pub snapshot: Arc<Snapshot>,
+    /// What the daemon does; empty without one.
+    pub state: &'static str,
+    /// Configuration files, lowest precedence first.
+    pub files: Vec<String>,
+    /// Overrides until the next boot.
+    pub overrides: Vec<Override>,
+}
+
+fn override_row(found: &Override) -> (String, String, String, String, String) {
+    let command = found.command.map_or("", Command::words).to_owned();
+    let configured = found.configured.clone().unwrap_or_default();
+    (found.object.clone(), found.key.clone(), found.value.clone(), configured, command)
+}
+
+fn setting_row(view: &VmView) -> (String, String, String, String) {
+    (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
+}
+
+fn action_row(action: &upkeep::Action) -> (String, String, String, String, String) {
+    let upkeep::Action { device, action, pages, reason, result, .. } = action.clone();
+    (device, action, pages, reason, result)
+}
+
+impl Properties for Machine {
+    #[rustfmt::skip]
+    fn all() -> impl Iterator<Item = Property<Machine>> {
+        [
+            property::<Machine>("Version", Signal::Const, |_| text(env!("CARGO_PKG_VERSION")), "Version of zramd."),
+            property("State", Signal::Change, |at| text(at.state), "`starting`, `running`, `degraded` (there is a problem that is an error), `reloading` or `stopping`."),
+            property("Problems", Signal::Change, |at| Value::Threes(at.snapshot.problems.iter().map(|found| (found.code.to_string(), found.object.clone(), found.message.clone())).collect()), "What is wrong, worst first: code, object, sentence. A code never changes meaning."),
+            property("ProblemDetails", Signal::Change, |at| Value::Fives(at.snapshot.problems.iter().map(|found| (found.level.to_string(), found.code.to_string(), found.object.clone(), found.message.clone(), found.remedy.clone())).collect()), "The same with all there is to show: level (`error`, `warning`, or `note` for what is intended), code, object, sentence, and what to do."),
+            property("Capabilities", Signal::Change, |at| Value::Texts(at.snapshot.capabilities.clone()), "What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`, `idle`."),
+            property("SupportedAlgorithms", Signal::Change, |at| Value::Texts(at.snapshot.devices.first().map(|device| device.available_algorithms.clone()).unwrap_or_default()), "Compression algorithms that this kernel offers; empty while there is no device to ask."),
+            property("ConfigFiles", Signal::Change, |at| Value::Texts(at.files.clone()), "Configuration files that were read, lowest precedence first."),
+            property("Overrides", Signal::Change, |at| Value::Fives(at.overrides.iter().map(override_row).collect()), "What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`, `disk resize` or `set`. UnsetOverride removes it."),
+            property("VmSettings", Signal::Change, |at| Value::Fours(at.snapshot.vm.iter().map(setting_row).collect()), "Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it was before and will be again. Changes by other programs are kept."),
+            property("PressureLevel", Signal::Change, |at| text(at.snapshot.pressure.word()), "How short memory is, where `[maintenance]` asks to follow that: `none`, `moderate`, `severe` or `critical`."),
+            property("PressureReason", Signal::Change, |at| text(&at.snapshot.pressure_reason), "Why: how much of the time tasks waited for memory, and what compressed swap holds; empty at the level `none`."),
+            property("LastMaintenanceMonotonic", Signal::Change, |at| Value::U64(at.snapshot.maintenance.ended_monotonic_usec), "When maintenance last ended, in microseconds since boot (CLOCK_MONOTONIC); 0 when it has not run."),
+            property("MaintenanceActions", Signal::Change, |at| Value::Fives(at.snapshot.maintenance.actions.iter().map(action_row).collect()), "What it did then, in this order: device, action (`recompress`, `write-back`, `compact`, `mark-idle`), which pages, the reason, what came of it."),
+            property("MaintenanceSkipped", Signal::Change, |at| Value::Threes(at.snapshot.maintenance.skipped.clone()), "What it did not do then: device (or empty), policy, reason."),
+            property("WritebackBudgetLeftBytes", Signal::None, |at| Value::U64(at.snapshot.maintenance.budget.map_or(u64::MAX, |budget| budget.left_bytes)), "Bytes that may still be written to backing devices, of those in any 24 hours; the largest number without a budget."),
+            property("WritebackTotalBytes", Signal::None, |at| Value::U64(at.snapshot.maintenance.budget.map_or(0, |budget| budget.total_bytes)), "Bytes written to backing devices since they are counted, over restarts."),
+            property("TotalOriginalBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.orig_data_size)), "Uncompressed bytes stored on devices that zramd set up."),
+            property("TotalCompressedBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.compr_data_size)), "Their compressed payload."),
+            property("TotalMemoryUsedBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.mem_used_total)), "Memory that holds it."),
+        ]
+        .into_iter()
+    }
+}
+
+impl Properties for DeviceView {
+    #[rustfmt::skip]
+    fn all() -> impl Iterator<Item = Property<DeviceView>> {
+        [
+            property::<DeviceView>("Name", Signal::Const, |view| text(&view.name), "Its name, for example `zram0`; the node is below `/dev`."),
+            property("DeviceNumber", Signal::Const, |view| Value::U64(view.device_number), "Device number, as stat(2) shows it."),
+            property("Managed", Signal::Change, |view| Value::Bool(view.managed), "Whether zramd set it up. Others are shown and never changed."),
+            property("Role", Signal::Change, |view| text(view.role.word()), "`swap`, `filesystem`, `raw` (set up, but neither of the two) or `unused`."),
+            property("State", Signal::Change, |view| text(view.state.word()), "`active` (swap is on), `mounted`, `ready` (set up, not in use), `unfinished` or `unused`."),
+            property("ConfigSection", Signal::Change, |view| text(&view.config_section), "The section of the configuration that it comes from, or empty."),
+            property("RamDisk", Signal::Change, |view| Value::RamDisk(view.ram_disk.clone()), "The object of the RAM disk that it holds, or `/`."),
+            property("DiskSizeBytes", Signal::Change, |view| Value::U64(view.disk_size_bytes), "Uncompressed bytes that fit (`disksize`)."),
+            property("MemoryLimitBytes", Signal::Change, |view| Value::U64(view.memory_limit_bytes), "Upper bound of the memory used (`mem_limit`); 0 is none."),
+            property("Algorithm", Signal::Change, |view| text(&view.algorithm), "Primary compression algorithm (`comp_algorithm`)."),
+            property("AlgorithmReason", Signal::Change, |view| text(view.algorithm_reason.word()), "Why: `config`, `benchmark`, `auto`, `fallback`, `kernel-default` or `unknown`."),
+            property("AlgorithmParameters", Signal::Change, |view| Value::Named(view.algorithm_parameters.clone()), "Its parameters, as configured: the kernel shows none."),
+            property("RecompressionAlgorithms", Signal::Change, |view| Value::Numbered(view.recompression_algorithms.clone()), "Secondary algorithms with their priorities (`recomp_algorithm`)."),
+            property("BackingDevice", Signal::Change, |view| text(&view.backing_device), "Where written-back pages go (`backing_dev`), or empty."),
+            property("WritebackLimitBytes", Signal::Change, |view| Value::U64(view.writeback_limit_bytes.unwrap_or(u64::MAX)), "What may still be written back; the largest number when there is no limit."),
+        ]
+        .into_iter()
+        .chain(FIGURES.iter().map(Property::from))
+    }
+}
+
+impl Properties for Option<SwapView> {
+    #[rustfmt::skip]
+    fn all() -> impl Iterator<Item = Property<Option<SwapView>>> {
+        [
+            property::<Option<SwapView>>("Active", Signal::Change, |swap| Value::Bool(swap.is_some()), "Whether it is switched on."),
+            property("Priority", Signal::Change, |swap| Value::I32(swap.map_or(-1, |swap| swap.priority)), "Its priority; higher is used first. −1 while it is off."),
+            property("UsedBytes", Signal::None, |swap| Value::U64(swap.map_or(0, |swap| swap.used_bytes)), "Swap slots in use, in bytes. Not equal to OriginalDataBytes: a page that was read back keeps its slot, and one that was freed is discarded later."),
+            property("SizeBytes", Signal::Change, |swap| Value::U64(swap.map_or(0, |swap| swap.size_bytes)), "Bytes that fit."),
+        ]
+        .into_iter()
+    }
+}
+
+impl Properties for MountView {
+    #[rustfmt::skip]
+    fn all() -> impl Iterator<Item = Property<MountView>> {
+        [
+            property::<MountView>("MountPoint", Signal::Change, |view| text(&view.mount_point), "Where it is mounted."),
+            property("FsType", Signal::Change, |view| text(&view.fs_type), "Its type."),
+            property("Options", Signal::Change, |view| text(&view.options), "Options of the file system, as the kernel shows them."),
+            property("SizeBytes", Signal::Change, |view| Value::U64(view.size_bytes), "Bytes that fit, as the file system counts."),
+            property("UsedBytes", Signal::None, |view| Value::U64(view.used_bytes), "Bytes in use, as the file system counts."),
+        ]
+        .into_iter()
+    }
+}
+
+impl Properties for DiskView {
+    #[rustfmt::skip]
+    fn all() -> impl Iterator<Item = Property<DiskView>> {
+        [
+            property::<DiskView>("Name", Signal::Const, |view| text(&view.name), "NAME of `[ramdisk.NAME]`."),
+            property("MountPoint", Signal::Change, |view| text(&view.mount_point), "Where it is mounted."),
+            property("Backend", Signal::Change, |view| text(view.backend()), "What holds it: `tmpfs` or `zram`."),
+            property("FsType", Signal::Change, |view| text(&view.fs_type), "Its type of file system."),
+            property("Options", Signal::Change, |view| text(&view.options), "Options of the file system, as the kernel shows them."),
+            property("Device", Signal::Change, |view| Value::Device(view.device.clone()), "The object of the zram device that holds it, or `/`."),
+            property("SizeBytes", Signal::Change, |view| Value::U64(view.size_bytes), "Bytes that fit."),
+            property("UsedBytes", Signal::None, |view| Value::U64(view.used_bytes), "Bytes in use."),
+            property("FreeBytes", Signal::None, |view| Value::U64(view.free_bytes), "Bytes free."),
+            property("FreeInodes", Signal::None, |view| Value::U64(view.free_inodes), "Files that still fit."),
+            property("Persistence", Signal::Change, |view| text(view.persistence.word()), "What of its contents is kept over a reboot: `none`, `skeleton` or `snapshot`."),
+            property("LoadState", Signal::Change, |view| text(view.status.load_state.word()), "How it was filled: `empty`, `loading`, `loaded`, `fallback` (from an older snapshot), `passthrough` (the directory on disk is used instead) or `failed`."),
+            property("Generation", Signal::Change, |view| Value::U64(view.status.generation), "The number of the snapshot that was loaded; 0 is none."),
+            property("LastSaveTimestamp", Signal::Change, |view| Value::U64(view.status.last_save_usec), "When it was saved last in this boot, in microseconds since 1970; 0 is never."),
+            property("NextSaveTimestamp", Signal::None, |view| Value::U64(view.next_save_usec), "When its timer saves it next, in microseconds since 1970; 0 is never, or not known yet. No signal: it changes with LastSaveTimestamp and with every step of the clock."),
+            property("LastSaveResult", Signal::Change, |view| text(view.status.last_save_result.word()), "How that ended: `ok`, `unchanged` (there was nothing to write), `failed`, or empty."),
+            property("LastSaveOmitted", Signal::Change, |view| Value::Counts(view.status.last_save_omitted.iter().map(|(reason, count)| (reason.word().to_owned(), *count)).collect()), "How many entries the last save that did not fail left out or could not keep whole, by reason: `attributes` (kept without user attributes), `damaged` (kept with zeros in unreadable places), `format` (an archive cannot hold it), `holes` (too many), `lease` (held by another program), `path` (too long), `unreadable`, or `other`. Empty when there are none. Their names are in the journal."),
+            property("StoreBytes", Signal::Change, |view| Value::U64(view.status.store_bytes), "Bytes that all its snapshots take."),
+            property("SnapshotCount", Signal::Change, |view| Value::U32(u32::try_from(view.status.snapshots.len()).unwrap_or(u32::MAX)), "How many snapshots there are."),
+        ]
+        .into_iter()
+    }
+}
