@@ -19,10 +19,11 @@ use super::{act, out, read};
 use engine::{Error, ErrorKind};
 use host::HostError;
 use host::linux::ramdisk::Calls;
-use host::linux::{files, lasting, process};
+use host::linux::{edit, files, process};
 use logic::change::Action;
+use logic::config::edit::Edit;
 use logic::config::fragment;
-use logic::config::lasting::{FILE, HEAD, NAME, Rewrite, check, keys, left};
+use logic::config::lasting::{FILE, HEAD, NAME, check, keys, left};
 use logic::config::problem::Severity;
 use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
@@ -118,24 +119,24 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     let root = Path::new("/");
-    let before = lasting::read(root)?;
+    let before = edit::read(root, FILE)?;
     let draft = Draft::create(before.as_deref().unwrap_or(HEAD))?;
     let editor = editor()?;
-    let rewrite = loop {
+    let edit = loop {
         draft.edit(&editor)?;
         let tried = draft.text().and_then(|text| {
-            let rewrite = Rewrite { before: before.clone(), after: left(text) };
-            if rewrite.after != before {
-                try_out(cli, &rewrite, change.force)?;
+            let edit = Edit { path: FILE.to_owned(), before: before.clone(), after: left(text) };
+            if edit.after != before {
+                try_out(cli, &edit, change.force)?;
             }
-            Ok(rewrite)
+            Ok(edit)
         });
         match tried {
-            Ok(rewrite) if rewrite.after == before => {
+            Ok(edit) if edit.after == before => {
                 out::note("Nothing is changed.");
                 return Ok(ExitStatus::Success);
             }
-            Ok(rewrite) => break rewrite,
+            Ok(edit) => break edit,
             Err(error) => {
                 out::error(&error.message);
                 if !again() {
@@ -145,7 +146,7 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
             }
         }
     };
-    lasting::replace(&Calls::new(), root, &rewrite)
+    edit::write(&Calls::new(), root, &edit)
         .map_err(|error| Error::new(error.kind, format!("{}{}", error.message, draft.keep())))?;
     out::note(&format!("{FILE} is changed."));
     Ok(connect::run(async {
@@ -160,9 +161,9 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
 }
 
 /// An error if the configuration would have a mistake, or if what the drop-in names cannot be applied.
-fn try_out(cli: &Cli, rewrite: &Rewrite, forced: bool) -> Result<(), Error> {
+fn try_out(cli: &Cli, edit: &Edit, forced: bool) -> Result<(), Error> {
     let root = Path::new("/");
-    let loaded = files::load(root, files::find_sources_after(root, Some(rewrite)));
+    let loaded = files::load(root, files::sources_after(root, None, Some(edit)));
     // What is in use concerns only what is named, below.
     let mut problems = engine::check_elsewhere(&read::host(), &loaded).problems;
     for problem in &mut problems {
@@ -182,7 +183,7 @@ fn try_out(cli: &Cli, rewrite: &Rewrite, forced: bool) -> Result<(), Error> {
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(Error::new(ErrorKind::Config, "the configuration would have mistakes"));
     }
-    let texts = [&rewrite.before, &rewrite.after].into_iter().flatten();
+    let texts = [&edit.before, &edit.after].into_iter().flatten();
     let sections = texts.flat_map(|text| fragment::read(Path::new(FILE), text, 0).0.sections.into_keys());
     let sections: Vec<String> = sections.collect();
     let is_named = |target: &Target| {
@@ -228,7 +229,7 @@ impl Draft {
     fn create(text: &str) -> Result<Draft, Error> {
         // In /etc, so that a read-only one is reported before the work.
         let directory = PathBuf::from(format!("/etc/zramd/.edit-{}", std::process::id()));
-        let failed = |error: io::Error| lasting::explained(HostError::io(FILE, "change", &error));
+        let failed = |error: io::Error| edit::explained(HostError::io(FILE, "change", &error));
         fs::create_dir_all("/etc/zramd").map_err(failed)?;
         fs::DirBuilder::new().mode(0o700).create(&directory).map_err(failed)?;
         let draft = Draft { directory: directory.clone() };

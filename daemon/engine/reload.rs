@@ -1,6 +1,6 @@
 //! Applies a changed configuration to the running machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::error::Error;
@@ -9,10 +9,11 @@ use super::provision;
 use host::Host;
 use logic::change::{Action, Change, changes};
 use logic::config::Loaded;
+use logic::config::edit::Edit;
 use logic::config::settings::Settings;
 use logic::facts::Facts;
 use logic::outcome::Outcome;
-use logic::overlay::{Overlay, Override, Standing, section_of_path};
+use logic::overlay::{self, Overlay, Override, Standing, section_of_path};
 use logic::plan as planner;
 use logic::plan::{Activation, Decision, Item, Plan};
 use logic::proc;
@@ -80,16 +81,16 @@ fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {
     }
 }
 
-/// Sections with overrides that have no effect any more, and what remains of the drop-in: the section was removed, or
-/// the configuration now says the same. `files` are those of `loaded`. `targets` limits the check; empty for all.
+/// The edits that remove overrides without effect: their section was removed, or the configuration now says the same.
+/// `files` are those of `loaded`. `targets` limits the check; empty for all.
 pub fn obsolete_overrides(
     files: &[(PathBuf, String)],
     loaded: &Loaded,
     survey: &Survey,
     targets: &[Target],
-) -> BTreeMap<String, Option<String>> {
+) -> Vec<Edit> {
     let overrides = &loaded.merged.overrides;
-    let mut obsolete = BTreeMap::new();
+    let mut edits = Vec::new();
     for (path, text) in files {
         let Some(section) = section_of_path(path) else { continue };
         let Some(target) = Target::of_section(section) else { continue };
@@ -97,8 +98,11 @@ pub fn obsolete_overrides(
         if written.transient || !(targets.is_empty() || targets.contains(&target)) {
             continue;
         }
+        let mut edit = |after| {
+            edits.push(Edit { path: overlay::path(section), before: Some(text.clone()), after });
+        };
         if overrides.iter().any(|found| found.object == section && found.standing == Standing::Orphaned) {
-            obsolete.insert(section.to_owned(), None);
+            edit(None);
             continue;
         }
         let mut rest = written.clone();
@@ -118,11 +122,10 @@ pub fn obsolete_overrides(
             }
         }
         if rest != written {
-            let text = (!rest.values.is_empty()).then(|| rest.text(section));
-            obsolete.insert(section.to_owned(), text);
+            edit((!rest.values.is_empty()).then(|| rest.text(section)));
         }
     }
-    obsolete
+    edits
 }
 
 /// Whether the same is planned for both. False if either is skipped or refused, because its request is not known.

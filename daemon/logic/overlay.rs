@@ -184,6 +184,11 @@ pub fn file_name(section: &str) -> String {
     format!("{PREFIX}{section}{SUFFIX}")
 }
 
+/// Absolute path of the drop-in for `section`.
+pub fn path(section: &str) -> String {
+    format!("/{DIRECTORY}/{}", file_name(section))
+}
+
 /// The section of a drop-in, by its name; `None` for files of other programs.
 pub fn section_of(file_name: &str) -> Option<&str> {
     file_name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::benchmark::score::Profile;
 use super::change::Change;
 use super::config::Loaded;
-use super::config::lasting::Rewrite;
+use super::config::edit::Edit;
 use super::config::problem::{Problem, Severity};
 use super::config::schema::section_of;
 use super::finding::Finding;
@@ -135,16 +135,16 @@ pub struct Proposal {
     pub obsolete: Option<Obsolete>,
     /// Units to write and remove; `None` if PID 1 has the right ones.
     pub units: Option<UnitChange>,
-    /// The drop-in of lasting changes, to be written before the changes are made.
+    /// The edit that is part of this plan. It is written before the changes are made.
     #[serde(default)]
-    pub lasting: Option<Rewrite>,
+    pub edit: Option<Edit>,
 }
 
 /// Overrides that have no effect any more.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Obsolete {
-    /// The remaining drop-in of each section.
-    pub sections: BTreeMap<String, Option<String>>,
+    /// The edits that remove them.
+    pub edits: Vec<Edit>,
     /// The configuration without these overrides.
     pub view: View,
 }

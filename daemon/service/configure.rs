@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
 use super::auth::Caller;
 use super::bus::options::{Options, Sections, invalid};
 use super::core::Core;
-use super::error::{Error, ErrorKind, Result};
+use super::error::Result;
 use super::operations::{assign, with_overlay};
-use super::overlay::{drop_in, text_of};
+use super::overlay::{edit, text_of};
 use super::reconcile::{
-    Goal, Wish, With, must_be_configured, must_be_valid, must_be_without_mistakes, propose_with, reconcile,
-    told, view,
+    Goal, Wish, json, must_be_configured, must_be_valid, must_be_without_mistakes, propose, propose_with,
+    reconcile, told, view,
 };
 use logic::change::Change;
 use logic::config::lasting::{self, Changes, FILE, check, check_value, must_not_need_root};
@@ -66,11 +65,6 @@ fn changes(
         return Err(invalid("no key is given, so there is nothing to change"));
     }
     Ok(changes)
-}
-
-fn json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value)
-        .map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))
 }
 
 /// The changes until the next boot, of one device or RAM disk.
@@ -129,17 +123,15 @@ impl Core {
 
     async fn planned_until_boot(self: &Arc<Self>, changes: Changes, forced: bool) -> Result<Vec<Change>> {
         let (section, target, keys) = only_one(changes)?;
-        let before = text_of(&section);
-        let mut overlay = before.as_deref().map(Overlay::parse).unwrap_or_default();
-        if before.is_none() {
-            // As `create` does for a device that is not configured.
-            overlay.transient = !view(self).await?.sections.contains_key(&section);
-        }
+        // As `create` does for a device that is not configured.
+        let is_new = text_of(&section).is_none() && !view(self).await?.sections.contains_key(&section);
         let gone = keys.get(ENABLED).is_some_and(|value| value.as_deref() == Some("false"));
-        assign_all(&mut overlay, keys);
-        let runtime = json(&(&section, drop_in(&section, &overlay)))?;
-        let wish = Wish::one(target.clone(), forced);
-        let proposal = propose_with(self, &wish, &["--runtime", &runtime]).await?;
+        let edit = edit(&section, None, |overlay| {
+            overlay.transient |= is_new;
+            assign_all(overlay, keys);
+        })?;
+        let wish = Wish { edit: Some(edit), ..Wish::one(target.clone(), forced) };
+        let proposal = propose(self, &wish).await?;
         must_be_without_mistakes(&section, &file_name(&section), &proposal.view)?;
         if !gone {
             must_be_configured(&target, &proposal)?;
@@ -168,8 +160,8 @@ impl Core {
             for section in changes.keys() {
                 must_be_without_mistakes(section, FILE, &proposal.view)?;
             }
-            let wish = Wish { lasting: proposal.lasting.clone(), ..wish };
-            reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await.map(told)
+            let wish = Wish { edit: proposal.edit.clone(), ..wish };
+            reconcile(&core, &handle, wish, Some(Box::new(proposal))).await.map(told)
         })
         .await
     }

@@ -13,8 +13,8 @@ use super::core::Core;
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::lane;
-use super::overlay::{drop_in, is_transient, switched_off, text_of};
-use super::reconcile::{Before, Goal, Wish, With, propose, reconcile, told, view};
+use super::overlay::{edit, is_transient, switched_off, text_of};
+use super::reconcile::{Goal, Wish, propose, reconcile, told, view};
 use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Change;
@@ -83,15 +83,15 @@ impl Core {
             Err(_) => None,
         };
         self.start("reload", String::new(), move |core, handle| async move {
-            let with = if core.changes.load(Ordering::SeqCst) != changes {
+            let proposal = if core.changes.load(Ordering::SeqCst) != changes {
                 // Another change has run before this job, so the proposal is out of date.
-                With::Nothing
-            } else if let Some(proposal) = proposal {
-                With::Proposal(proposal)
+                None
+            } else if proposal.is_some() {
+                proposal
             } else {
-                With::Proposal(Box::new(lane::joined(planning.await)?))
+                Some(Box::new(lane::joined(planning.await)?))
             };
-            reconcile(&core, &handle, wish, with).await.map(told)
+            reconcile(&core, &handle, wish, proposal).await.map(told)
         })
         .await
     }
@@ -111,7 +111,6 @@ impl Core {
             let keys = overlay.values.iter();
             must_not_need_root("zram0", keys.map(|(key, assigned)| (&**key, &*assigned.value)))?;
         }
-        overlay.record(&Overlay::default(), Command::Create);
         let _guard = self.turn().await?;
         let view = view(self).await?;
         let number = match wanted {
@@ -132,10 +131,9 @@ impl Core {
                 "{message}; change it there, or run `zramdctl resize {section} SIZE`"
             )));
         }
-        let before = Before { section: section.clone(), text: None, creates: true };
-        let wish = Wish { before: Some(before), ..Wish::one(Target::Device(number), false) };
-        let text = drop_in(&section, &overlay);
-        reconcile(self, &Handle::unwatched(), wish, With::Section(text)).await?;
+        let wish = Wish { goal: Goal::Create, ..Wish::one(Target::Device(number), false) };
+        let command = Some(Command::Create);
+        with_overlay(self, &Handle::unwatched(), &section, wish, command, |new| *new = overlay).await?;
         Ok(section)
     }
 
@@ -278,7 +276,7 @@ impl Core {
             }
             let only = proposal.changes.iter().map(|change| change.target.clone()).collect();
             let wish = Wish { only: Some(only), ..Wish::everything(false) };
-            reconcile(&core, &handle, wish, With::Proposal(Box::new(proposal))).await.map(told)
+            reconcile(&core, &handle, wish, Some(Box::new(proposal))).await.map(told)
         })
         .await
     }
@@ -314,7 +312,7 @@ async fn set_up_by_us(number: u32) -> Result<()> {
     lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await
 }
 
-/// Changes the runtime section and applies it; on failure the section is restored.
+/// Changes the runtime section and applies it.
 pub(super) async fn with_overlay(
     core: &Arc<Core>,
     handle: &Handle,
@@ -323,14 +321,6 @@ pub(super) async fn with_overlay(
     command: Option<Command>,
     change: impl FnOnce(&mut Overlay),
 ) -> Result<String> {
-    let before = text_of(section);
-    let old = before.as_deref().map(Overlay::parse).unwrap_or_default();
-    let mut overlay = old.clone();
-    change(&mut overlay);
-    if let Some(command) = command {
-        overlay.record(&old, command);
-    }
-    let before = Before { section: section.to_owned(), text: before, creates: false };
-    let wish = Wish { before: Some(before), ..wish };
-    reconcile(core, handle, wish, With::Section(drop_in(section, &overlay))).await.map(told)
+    let edit = Some(edit(section, command, change)?);
+    reconcile(core, handle, Wish { edit, ..wish }, None).await.map(told)
 }

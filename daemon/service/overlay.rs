@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::error::{Error, ErrorKind};
-use host::linux::files;
-use logic::overlay::{ENABLED, Overlay, file_name};
+use super::error::{Error, ErrorKind, Result};
+use host::linux::edit::read;
+use logic::config::edit::Edit;
+use logic::overlay::{self, Command, ENABLED, Overlay};
 
 /// The error for an operation on a device that is switched off until the next boot; `None` if it is not.
 pub fn switched_off(number: u32) -> Option<Error> {
@@ -20,7 +21,7 @@ pub fn switched_off(number: u32) -> Option<Error> {
 
 /// The text of a runtime section.
 pub fn text_of(section: &str) -> Option<String> {
-    files::read_overlay(Path::new("/"), &file_name(section))
+    read(Path::new("/"), &overlay::path(section)).ok().flatten()
 }
 
 /// Whether the section of a device exists only at runtime.
@@ -28,7 +29,16 @@ pub fn is_transient(number: u32) -> bool {
     text_of(&format!("zram{number}")).is_some_and(|text| Overlay::parse(&text).transient)
 }
 
-/// The text of a runtime section; `None` if it is empty.
-pub fn drop_in(section: &str, overlay: &Overlay) -> Option<String> {
-    (!overlay.values.is_empty()).then(|| overlay.text(section))
+/// The edit of a runtime section; `command` is recorded for the keys that it changes.
+pub fn edit(section: &str, command: Option<Command>, change: impl FnOnce(&mut Overlay)) -> Result<Edit> {
+    let path = overlay::path(section);
+    let before = read(Path::new("/"), &path)?;
+    let old = before.as_deref().map(Overlay::parse).unwrap_or_default();
+    let mut new = old.clone();
+    change(&mut new);
+    if let Some(command) = command {
+        new.record(&old, command);
+    }
+    let after = (!new.values.is_empty()).then(|| new.text(section));
+    Ok(Edit { path, before, after })
 }

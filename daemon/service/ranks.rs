@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::core::Core;
 use super::handle::Handle;
 use super::journal;
-use super::reconcile::{Wish, With, reconcile};
+use super::reconcile::{Wish, reconcile};
 use logic::record::Target;
 use logic::sample::Snapshot;
 use logic::work::Outcome;
@@ -61,7 +61,7 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
     let _guard = core.lane.lock().await;
     // The settings are configured although they are not applied, which is intended here.
     let wish = Wish::gone(Target::Vm, false);
-    match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
+    match reconcile(core, &Handle::unwatched(), wish, None).await {
         Ok(None) => false,
         Ok(Some(done)) => {
             journal::job_ended("vm", Outcome::Done, &done);

@@ -16,11 +16,12 @@ use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
 use engine::device::control;
 use host::linux::ramdisk::Calls;
-use host::linux::{LinuxHost, files, lasting, unit_files};
+use host::linux::{LinuxHost, edit, files, unit_files};
 use logic::change::{Action, Change};
-use logic::config::lasting::{FILE, Rewrite};
+use logic::config::edit::Edit;
+use logic::config::lasting::FILE;
 use logic::outcome::Outcome;
-use logic::overlay::file_name;
+use logic::overlay::section_of_path;
 use logic::record::Target;
 use logic::unit::MAINTENANCE_TIMER;
 use logic::view::{Obsolete, Proposal, View};
@@ -34,12 +35,8 @@ pub struct Wish {
     pub goal: Goal,
     /// Whether contents may be discarded.
     pub forced: bool,
-    /// The runtime section that the change replaces; restored on failure.
-    #[serde(default)]
-    pub before: Option<Before>,
-    /// The drop-in of lasting changes that the change replaces; restored on failure.
-    #[serde(default)]
-    pub lasting: Option<Rewrite>,
+    /// The edit of a drop-in that is part of the change; taken back on failure.
+    pub edit: Option<Edit>,
 }
 
 /// What becomes of the targets of a change.
@@ -54,16 +51,8 @@ pub enum Goal {
     Remove,
     /// What is missing is added, and nothing that runs is changed.
     Add,
-}
-
-/// The runtime section before the operation.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Before {
-    pub section: String,
-    /// Text of its file, if there was one.
-    pub text: Option<String>,
-    /// The section did not exist: on failure the target is removed, on success it has to exist.
-    pub creates: bool,
+    /// Created by the edit: has to exist afterwards, and is removed on failure.
+    Create,
 }
 
 impl Wish {
@@ -103,9 +92,13 @@ pub fn interrupted() -> Option<Wish> {
     serde_json::from_str(&text).ok()
 }
 
+pub fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))
+}
+
 async fn note(wish: Option<&Wish>) -> Result<()> {
-    let text = wish.map(serde_json::to_string).transpose();
-    let text = text.map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))?;
+    let text = wish.map(json).transpose()?;
     lane::run(move || files::replace(root(), OPERATION, text.as_deref()).map_err(engine::Error::failed)).await
 }
 
@@ -123,9 +116,11 @@ pub fn must_be_valid(view: &View) -> Result<()> {
     Err(Error::new(ErrorKind::Config, message))
 }
 
-/// Compares the configuration with the running system.
+/// Compares the configuration, after the edit of the wish, with the running system.
 pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
-    let mut proposal = propose_with(core, wish, &[]).await?;
+    let edit = wish.edit.as_ref().map(json).transpose()?;
+    let words: Vec<&str> = edit.iter().flat_map(|edit| ["--edit", edit]).collect();
+    let mut proposal = propose_with(core, wish, &words).await?;
     // As at boot: if only single targets are changed, sections with mistakes disable only themselves.
     if wish.only.is_none() && wish.goal != Goal::Add {
         must_be_valid(&proposal.view)?;
@@ -136,7 +131,7 @@ pub async fn propose(core: &Core, wish: &Wish) -> Result<Proposal> {
     Ok(proposal)
 }
 
-/// The same with changes of the configuration: `--set` or `--runtime` of `zramd-setup` with its value.
+/// The same with changes of the configuration: `--set` or `--edit` of `zramd-setup` with its value.
 pub async fn propose_with(core: &Core, wish: &Wish, changes: &[&str]) -> Result<Proposal> {
     let targets: Vec<String> = wish.only.iter().flatten().map(ToString::to_string).collect();
     let mut words = vec!["propose"];
@@ -155,25 +150,19 @@ pub async fn propose_with(core: &Core, wish: &Wish, changes: &[&str]) -> Result<
     core.source.ask(&words, &Cancel::default()).await
 }
 
-/// Input for a change.
-#[derive(Debug)]
-pub enum With {
-    /// No change of the configuration.
-    Nothing,
-    /// The new text of the section in [`Wish::before`]; `None` removes it.
-    Section(Option<String>),
-    /// A plan that was made already.
-    Proposal(Box<Proposal>),
-}
-
-/// Applies a change.
-pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish, with: With) -> Result<Done> {
+/// Applies a change; `proposal` is its plan, if that was made already.
+pub async fn reconcile(
+    core: &Arc<Core>,
+    handle: &Handle,
+    wish: Wish,
+    proposal: Option<Box<Proposal>>,
+) -> Result<Done> {
     super::notify::reloading();
     core.changes.fetch_add(1, Ordering::SeqCst);
     core.enter(Phase::Reloading);
     // Noted before anything is written, so that a crash in between is completed or reverted.
     note(Some(&wish)).await?;
-    let done = begin(core, handle, &wish, with).await;
+    let done = begin(core, handle, &wish, proposal).await;
     let cleared = if done.is_err() { take_back(core, handle, wish).await } else { note(None).await };
     core.enter(Phase::Running);
     core.publish_changes().await;
@@ -181,57 +170,51 @@ pub async fn reconcile(core: &Arc<Core>, handle: &Handle, wish: Wish, with: With
     cleared.and(done)
 }
 
-async fn begin(core: &Arc<Core>, handle: &Handle, wish: &Wish, with: With) -> Result<Done> {
-    let proposal = match (with, &wish.before) {
-        (With::Proposal(proposal), _) => *proposal,
-        (With::Section(text), Some(before)) => {
-            write_section(&before.section, text).await?;
-            propose(core, wish).await?
-        }
-        _ => propose(core, wish).await?,
+async fn begin(
+    core: &Arc<Core>,
+    handle: &Handle,
+    wish: &Wish,
+    proposal: Option<Box<Proposal>>,
+) -> Result<Done> {
+    let proposal = match proposal {
+        Some(proposal) => proposal,
+        None => Box::new(propose(core, wish).await?),
     };
     fulfil(core, handle, wish, proposal).await
 }
 
-async fn write_section(section: &str, text: Option<String>) -> Result<()> {
-    let name = file_name(section);
-    let write = move || files::write_overlay(root(), &name, text.as_deref());
-    lane::run(move || write().map_err(engine::Error::failed)).await
+/// Returns whether anything was written.
+async fn write(edit: Edit) -> Result<bool> {
+    lane::run(move || edit::write(&Calls::new(), root(), &edit)).await
 }
 
-async fn write_lasting(rewrite: Rewrite) -> Result<()> {
-    lane::run(move || lasting::replace(&Calls::new(), root(), &rewrite)).await
-}
-
-/// Restores the section that a failed change replaced. A failed change is not repeated at the next start, because its error
-/// was reported.
+/// Takes the edit of a failed change back, and applies the configuration from before. A failed change is not repeated at the next
+/// start, because its error was reported.
 async fn take_back(core: &Arc<Core>, handle: &Handle, mut wish: Wish) -> Result<()> {
-    if let Some(Rewrite { before, after }) = wish.lasting.take() {
-        match write_lasting(Rewrite { before: after, after: before }).await {
-            Ok(()) => drop(begin(core, &handle.quietly(), &wish, With::Nothing).await),
-            // It was not written, or another program has changed it since.
-            Err(error) if error.kind == ErrorKind::Busy => {}
+    if let Some(edit) = wish.edit.take() {
+        let is_written = match write(edit.reversed()).await {
+            Ok(is_written) => is_written,
+            // Another program has changed it since.
+            Err(error) if error.kind == ErrorKind::Busy => false,
             Err(error) => return Err(error),
-        }
-    }
-    if let Some(Before { section, text, creates }) = wish.before {
-        write_section(&section, text).await?;
-        // Removed targets are restored, and partial work is undone. If that fails as well, the first error is the one to
-        // report.
-        if creates || wish.goal != Goal::Remove {
-            let goal = if creates { Goal::Remove } else { wish.goal };
-            let back = Wish { goal, forced: wish.forced || creates, before: None, ..wish };
-            begin(core, &handle.quietly(), &back, With::Nothing).await.ok();
+        };
+        if is_written && wish.goal != Goal::Remove {
+            if wish.goal == Goal::Create {
+                (wish.goal, wish.forced) = (Goal::Remove, true);
+            }
+            // Removed targets are restored, and partial work is undone. If that fails as well, the first error is the one to
+            // report.
+            begin(core, &handle.quietly(), &wish, None).await.ok();
         }
     }
     note(None).await
 }
 
-async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Proposal) -> Result<Done> {
-    if let Some(before) = wish.before.as_ref().filter(|_| wish.goal != Goal::Remove) {
-        must_be_without_mistakes(&before.section, &file_name(&before.section), &proposal.view)?;
-    }
-    if wish.before.is_some() || proposal.lasting.is_some() {
+async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Box<Proposal>) -> Result<Done> {
+    if let Some(edit) = &wish.edit {
+        if let Some(section) = section_of_path(Path::new(&edit.path)).filter(|_| wish.goal != Goal::Remove) {
+            must_be_without_mistakes(section, &edit.path, &proposal.view)?;
+        }
         // The values came with the call, and not from a file.
         for change in proposal.changes.iter_mut().filter(|change| change.kind == Some(ErrorKind::Config)) {
             change.kind = Some(ErrorKind::InvalidArgument);
@@ -241,7 +224,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     match wish.goal {
         // A section with a mistake would be treated as removed.
         Goal::Follow => must_be_valid(&proposal.view)?,
-        Goal::Apply => {
+        Goal::Apply | Goal::Create => {
             let mut targets = wish.only.iter().flatten();
             targets.try_for_each(|target| must_be_configured(target, &proposal))?;
         }
@@ -252,17 +235,14 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
             lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
         }
     }
-    let rewrite = proposal.lasting.take();
-    let written = rewrite.as_ref().filter(|rewrite| rewrite.before != rewrite.after);
-    let written = written.map(|_| format!("{FILE} is changed; nothing in use changes"));
-    if let Some(rewrite) = rewrite {
+    if let Some(edit) = wish.edit.clone() {
         // What cannot be applied is not written.
         let refused = refused(&proposal.changes);
         if let Err(error) = sentence(&refused) {
             handle.outcomes(refused);
             return Err(error);
         }
-        write_lasting(rewrite).await?;
+        write(edit).await?;
     }
     let outcomes = match core.mode {
         Mode::Systemd => through_pid_1(core, handle, &mut proposal).await?,
@@ -272,26 +252,27 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Pr
     handle.outcomes(outcomes);
     // If a file cannot be read, it is unknown which sections are obsolete.
     let is_known = sentence.is_ok() && wish.goal != Goal::Add && proposal.view.errors.is_empty();
-    if let Some(Obsolete { sections, view }) = proposal.obsolete.filter(|_| is_known) {
-        for (section, text) in sections {
-            write_section(&section, text).await?;
+    if let Some(Obsolete { edits, view }) = proposal.obsolete.filter(|_| is_known) {
+        for edit in edits {
+            write(edit).await?;
         }
         proposal.view = view;
     }
     core.set_view(proposal.view);
     super::maintain::follow_configuration(core).await;
     let sentence = sentence?;
-    if let Some(Before { section, creates: true, .. }) = &wish.before {
+    if wish.goal == Goal::Create {
         for target in wish.only.iter().flatten() {
             let Target::Device(number) = *target else { continue };
             let made = lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await;
             made.map_err(|_: Error| {
                 let why = "a device needs a size above 0, must be enabled, and must not be limited to machines with less memory";
-                Error::new(ErrorKind::InvalidArgument, format!("[{section}] describes no device: {why}"))
+                Error::new(ErrorKind::InvalidArgument, format!("[{target}] describes no device: {why}"))
             })?;
         }
     }
-    Ok(sentence.or(written))
+    let lasting = wish.edit.as_ref().filter(|edit| edit.path == FILE && edit.before != edit.after);
+    Ok(sentence.or(lasting.map(|_| format!("{FILE} is changed; nothing in use changes"))))
 }
 
 /// An error if a section has mistakes in this file; unknown keys count, because the caller can correct them.

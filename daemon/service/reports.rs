@@ -12,7 +12,7 @@ use super::core::Core;
 use super::handle::Handle;
 use super::journal;
 use super::maintain::NAME;
-use super::reconcile::{Wish, With, reconcile, told};
+use super::reconcile::{Wish, reconcile, told};
 use super::watch::follow_directory;
 use host::linux::work;
 use logic::record::Target;
@@ -52,7 +52,7 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
         Step::Recreate => {
             let _guard = core.lane.lock().await;
             let wish = Wish::one(Target::Device(resize.number), false);
-            reconcile(&core, &Handle::unwatched(), wish, With::Nothing).await.map(told)
+            reconcile(&core, &Handle::unwatched(), wish, None).await.map(told)
         }
         Step::Add(bytes) => {
             let mut options = Options::default();

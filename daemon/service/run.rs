@@ -16,7 +16,7 @@ use super::core::{Core, Mode, Phase};
 use super::handle::Handle;
 use super::lock::lock;
 use super::ramdisk::space;
-use super::reconcile::{Goal, Wish, With, interrupted, reconcile, told, view};
+use super::reconcile::{Goal, Wish, interrupted, reconcile, told, view};
 use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
@@ -186,7 +186,7 @@ async fn adopt(core: &Arc<Core>) {
     };
     if let Some((wish, resumes)) = wish {
         let _guard = core.lane.lock().await;
-        match reconcile(core, &Handle::unwatched(), wish, With::Nothing).await {
+        match reconcile(core, &Handle::unwatched(), wish, None).await {
             Ok(done) if resumes => journal::resumed(&told(done)),
             Ok(None) => {}
             Ok(Some(done)) => journal::job_ended("provision", Outcome::Done, &done),

@@ -69,7 +69,7 @@ impl Namespace {
         PathBuf::from(format!("/proc/{}/root{path}", self.pid))
     }
 
-    /// Recorded calls of zramd's programs, in order.
+    /// Recorded calls of zramd's programs, in order, without arguments that are JSON.
     fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.here.join("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -172,7 +172,8 @@ impl Machine {
         // The daemon looks for the other programs in its own directory.
         fs::copy(env!("CARGO_BIN_EXE_zramd"), here.join("zramd")).unwrap();
         let script = format!(
-            "#!/bin/sh\necho \"$*\" >> '{}'\nexec '{}' \"$@\"\n",
+            "#!/bin/sh\nwords=\nfor word; do case $word in '{{'*) ;; *) words=\"$words $word\" ;; esac; done\n\
+             echo \"${{words# }}\" >> '{}'\nexec '{}' \"$@\"\n",
             here.join("calls").display(),
             real.display()
         );
@@ -254,12 +255,12 @@ fn each_request_is_planned_once() {
     };
     machine.configure(TWO);
     costs(&["reload"], &["propose --managed", RELOAD[0], RELOAD[1], "up zram6", "up zram7"]);
-    costs(&["resize", "zram6", "32MiB"], &["propose --managed zram6", "down zram6", "up zram6"]);
-    costs(&["limit", "zram6", "8MiB"], &["propose --managed zram6", "adapt zram6"]);
+    costs(&["resize", "zram6", "32MiB"], &["propose --managed --edit zram6", "down zram6", "up zram6"]);
+    costs(&["limit", "zram6", "8MiB"], &["propose --managed --edit zram6", "adapt zram6"]);
     // An override with the configured value is also removed.
-    costs(&["limit", "zram6", "none"], &["propose --managed zram6", "adapt zram6"]);
-    costs(&["swap", "off", "zram6"], &["propose --managed zram6", "down zram6", RELOAD[0], RELOAD[1]]);
-    costs(&["swap", "on", "zram6"], &["propose --managed zram6", RELOAD[0], RELOAD[1], "up zram6"]);
+    costs(&["limit", "zram6", "none"], &["propose --managed --edit zram6", "adapt zram6"]);
+    costs(&["swap", "off", "zram6"], &["propose --managed --edit zram6", "down zram6", RELOAD[0], RELOAD[1]]);
+    costs(&["swap", "on", "zram6"], &["propose --managed --edit zram6", RELOAD[0], RELOAD[1], "up zram6"]);
     machine.configure(&TWO.replace("16MiB\"", "16MiB\"\nswap-priority = 7"));
     costs(&["reload"], &["propose --managed", "down zram7", RELOAD[0], RELOAD[1], "up zram7"]);
     machine.configure(ONE);

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use logic::config::edit::Edit;
 use logic::config::lasting::Changes;
 use logic::proc::device_number;
 use logic::record::Target;
@@ -42,7 +43,7 @@ Options:
       --managed        systemd activates (propose only)
       --force          discard contents that would be lost (propose and carry-out only)
       --set JSON       with these lasting changes (propose only)
-      --runtime JSON   with this runtime section: its name, and its text or null (propose only)
+      --edit JSON      with this edit of a drop-in (propose only)
   -h, --help           print this
   -V, --version        print the version
 
@@ -67,8 +68,8 @@ pub struct Invocation {
     pub force: bool,
     /// `--set`.
     pub set: Option<Changes>,
-    /// `--runtime`: a section and the text of its drop-in.
-    pub runtime: Option<(String, Option<String>)>,
+    /// `--edit`.
+    pub edit: Option<Edit>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     let mut parser = lexopt::Parser::from_iter(words);
     let by_systemd = parser.bin_name().is_some_and(|name| name.ends_with("zramd-generator"));
     let (mut config, mut root, mut json, mut managed, mut force) = (None, None, false, false, false);
-    let (mut set, mut runtime) = (None, None);
+    let (mut set, mut edit) = (None, None);
     let mut values: Vec<OsString> = Vec::new();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         match argument {
@@ -121,7 +122,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
             Long("managed") => managed = true,
             Long("force") => force = true,
             Long("set") => set = Some(json_value(&mut parser, "--set")?),
-            Long("runtime") => runtime = Some(json_value(&mut parser, "--runtime")?),
+            Long("edit") => edit = Some(json_value(&mut parser, "--edit")?),
             Value(value) => values.push(value),
             other => return Err(other.unexpected().to_string()),
         }
@@ -140,13 +141,13 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     if set.is_some() && !matches!(command, Command::Propose(_)) {
         return Err("--set is only allowed with propose".to_owned());
     }
-    if runtime.is_some() && !matches!(command, Command::Propose(_)) {
-        return Err("--runtime is only allowed with propose".to_owned());
+    if edit.is_some() && !matches!(command, Command::Propose(_)) {
+        return Err("--edit is only allowed with propose".to_owned());
     }
     if force && !matches!(command, Command::Propose(_) | Command::CarryOut(_)) {
         return Err("--force is only allowed with propose and carry-out".to_owned());
     }
-    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force, set, runtime }))
+    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force, set, edit }))
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
@@ -252,7 +253,7 @@ mod tests {
             managed: false,
             force: false,
             set: None,
-            runtime: None,
+            edit: None,
         })
     }
 
@@ -281,7 +282,7 @@ mod tests {
                 managed: false,
                 force: false,
                 set: None,
-                runtime: None,
+                edit: None,
             }))
         );
         assert_eq!(parsed("zramd-setup -h"), Ok(Parsed::Help));
@@ -301,8 +302,8 @@ mod tests {
             ("zramd-setup --json apply", "--json"),
             ("zramd-setup --set {} apply", "--set"),
             ("zramd-setup --set zram0 propose", "--set"),
-            ("zramd-setup --runtime zram0 propose", "--runtime"),
-            (r#"zramd-setup --runtime ["zram0",null] plan"#, "--runtime"),
+            ("zramd-setup --edit zram0 propose", "--edit"),
+            (r#"zramd-setup --edit {"path":"/a","before":null,"after":null} plan"#, "--edit"),
             ("zramd-setup generate", "generate"),
             ("zramd-setup generate a b c d", "generate"),
             ("zramd-setup --frob", "--frob"),

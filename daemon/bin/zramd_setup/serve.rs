@@ -5,15 +5,14 @@ use std::path::Path;
 
 use engine::reload::{self, Scope, Survey, obsolete_overrides};
 use engine::{Error, ErrorKind};
-use host::linux::files::Sources;
-use host::linux::{LinuxHost, cancel, files, unit_files};
+use host::linux::{LinuxHost, cancel, edit, files, unit_files};
 use host::out;
 use logic::change::Action;
 use logic::config::Loaded;
-use logic::config::lasting::{Changes, Rewrite, changed, must_be_described, must_have_effect};
+use logic::config::edit::Edit;
+use logic::config::lasting::{Changes, FILE, changed, must_be_described, must_have_effect};
 use logic::exit::ExitStatus;
 use logic::outcome::Outcome;
-use logic::overlay::section_of_path;
 use logic::plan::Activation;
 use logic::ramdisk::UnitDisk;
 use logic::record::Target;
@@ -32,11 +31,7 @@ pub fn reply<T: Serialize>(reply: Result<T, Error>) -> Result<ExitStatus, Error>
 
 /// The configuration. `--config` replaces the usual files; runtime sections are read in any case, because they override all files.
 fn load(invocation: &Invocation) -> Loaded {
-    files::load(Path::new("/"), sources(invocation))
-}
-
-fn sources(invocation: &Invocation) -> Sources {
-    files::sources(Path::new("/"), invocation.config.as_ref())
+    files::load(Path::new("/"), files::sources(Path::new("/"), invocation.config.as_ref()))
 }
 
 pub fn view(invocation: &Invocation) -> View {
@@ -59,49 +54,45 @@ fn unit_disks() -> Vec<UnitDisk> {
 
 pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, Error> {
     let root = Path::new("/");
-    let lasting = invocation.set.as_ref().map(|changes| lasting(invocation, changes)).transpose()?;
-    let sources = match &lasting {
-        None => sources(invocation),
-        rewrite => files::find_sources_after(root, rewrite.as_ref()),
+    let edit = match &invocation.set {
+        Some(changes) => Some(lasting(invocation, changes)?),
+        None => invocation.edit.clone(),
     };
-    let sources = match &invocation.runtime {
-        None => sources,
-        Some((section, text)) => files::with_overlay(root, sources, section, text.clone()),
-    };
+    let sources = files::sources_after(root, invocation.config.as_ref(), edit.as_ref());
     let loaded = files::load(root, sources.clone());
     if let Some(changes) = &invocation.set {
         must_be_described(&loaded, changes)?;
         must_have_effect(&loaded, changes)?;
     }
     let survey = survey(invocation, &loaded, targets)?;
-    let sections = obsolete_overrides(&sources.0, &loaded, &survey, targets);
-    let obsolete = (!sections.is_empty()).then(|| {
+    let edits = obsolete_overrides(&sources.0, &loaded, &survey, targets);
+    let obsolete = (!edits.is_empty()).then(|| {
         let (mut kept, found) = sources;
-        kept.retain_mut(|(path, text)| match section_of_path(path).and_then(|name| sections.get(name)) {
-            Some(Some(rest)) => {
+        kept.retain_mut(|(path, text)| match edits.iter().find(|edit| *path == *edit.path) {
+            Some(Edit { after: Some(rest), .. }) => {
                 text.clone_from(rest);
                 true
             }
-            Some(None) => false,
+            Some(_) => false,
             None => true,
         });
-        Obsolete { view: View::of(&files::load(root, (kept, found))), sections }
+        Obsolete { view: View::of(&files::load(root, (kept, found))), edits }
     });
     let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
         .then(|| unit_change(&loaded, &survey));
-    Ok(Proposal { view: View::of(&loaded), changes: survey.changes, obsolete, units, lasting })
+    Ok(Proposal { view: View::of(&loaded), changes: survey.changes, obsolete, units, edit })
 }
 
-/// The drop-in with these changes.
-fn lasting(invocation: &Invocation, changes: &Changes) -> Result<Rewrite, Error> {
+/// The edit of the drop-in with these changes.
+fn lasting(invocation: &Invocation, changes: &Changes) -> Result<Edit, Error> {
     if let Some(file) = &invocation.config {
         let message = format!("zramd runs with `--config {0}`: change that file", file.display());
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
-    let before = host::linux::lasting::read(Path::new("/"))?;
+    let before = edit::read(Path::new("/"), FILE)?;
     let after = changed(before.as_deref(), changes)?;
-    Ok(Rewrite { before, after })
+    Ok(Edit { path: FILE.to_owned(), before, after })
 }
 
 fn units_are_in_place(survey: &Survey) -> bool {

@@ -13,11 +13,11 @@ use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::path::Arg;
 
 use crate::lossy;
-use logic::config::lasting::{self, Rewrite};
+use logic::config::edit::Edit;
 use logic::config::locate::{self, Entry, EntryKind};
 use logic::config::problem::{Origin, Problem};
 use logic::config::{self, Loaded, enabled_by_cmdline};
-use logic::overlay::{DIRECTORY, file_name, section_of_path};
+use logic::overlay::{DIRECTORY, section_of_path};
 use logic::unit::{Contents, UnitFile};
 
 /// Files by precedence, and problems with files that could not be read.
@@ -141,8 +141,8 @@ pub fn find_sources(root: &Path) -> Sources {
     find_sources_after(root, None)
 }
 
-/// As [`find_sources`], after the drop-in of lasting changes is rewritten.
-pub fn find_sources_after(root: &Path, rewrite: Option<&Rewrite>) -> Sources {
+fn find_sources_after(root: &Path, edit: Option<&Edit>) -> Sources {
+    let edited = edit.map(|edit| below(root, &edit.path));
     let mut mains = Vec::new();
     let mut drop_ins = Vec::new();
     let mut warnings = Vec::new();
@@ -150,15 +150,17 @@ pub fn find_sources_after(root: &Path, rewrite: Option<&Rewrite>) -> Sources {
         let directory = below(root, directory);
         mains.extend(entry(index, locate::MAIN, directory.join(locate::MAIN), &mut warnings));
         let directory = directory.join(locate::DROP_INS);
-        let rewrite = rewrite.filter(|_| directory == below(root, lasting::DIRECTORY));
-        if let Some(text) = rewrite.and_then(|rewrite| rewrite.after.clone()) {
-            let (name, kind) = (lasting::NAME.to_owned(), EntryKind::Text(text));
-            drop_ins.push(Entry { root: index, path: directory.join(&name), name, kind });
+        if let (Some(edit), Some(path)) = (edit, &edited)
+            && let (Some(text), Some(name)) =
+                (&edit.after, path.strip_prefix(&directory).ok().and_then(Path::to_str))
+        {
+            let kind = EntryKind::Text(text.clone());
+            drop_ins.push(Entry { root: index, name: name.to_owned(), path: path.clone(), kind });
         }
         let Ok(found) = fs::read_dir(directory) else { continue };
         for file in found.filter_map(Result::ok) {
             if let Ok(name) = file.file_name().into_string()
-                && (rewrite.is_none() || name != lasting::NAME)
+                && edited.as_ref() != Some(&file.path())
             {
                 drop_ins.extend(entry(index, &name, file.path(), &mut warnings));
             }
@@ -172,22 +174,21 @@ pub fn find_sources_after(root: &Path, rewrite: Option<&Rewrite>) -> Sources {
 /// The configuration below `root`, or one named file; in both cases with the runtime sections, which last until the next
 /// boot.
 pub fn sources(root: &Path, file: Option<&PathBuf>) -> Sources {
-    let Some(file) = file else { return find_sources(root) };
-    let mut paths = vec![file.clone()];
-    paths.extend(overlays(root));
-    read_sources(&paths)
+    sources_after(root, file, None)
 }
 
-/// These sources, with another text of the drop-in of a runtime section; `None` leaves it out.
-pub fn with_overlay(
-    root: &Path,
-    (mut files, problems): Sources,
-    section: &str,
-    text: Option<String>,
-) -> Sources {
-    files.retain(|(path, _)| section_of_path(path) != Some(section));
-    // Runtime sections take precedence over all files.
-    files.extend(text.map(|text| (root.join(DIRECTORY).join(file_name(section)), text)));
+/// As [`sources`], after an edit.
+pub fn sources_after(root: &Path, file: Option<&PathBuf>, edit: Option<&Edit>) -> Sources {
+    let Some(file) = file else { return find_sources_after(root, edit) };
+    let mut paths = vec![file.clone()];
+    paths.extend(overlays(root));
+    let (mut files, problems) = read_sources(&paths);
+    if let Some(edit) = edit {
+        let edited = below(root, &edit.path);
+        files.retain(|(path, _)| *path != edited);
+        // Runtime sections take precedence over all files.
+        files.extend(edit.after.clone().map(|text| (edited, text)));
+    }
     (files, problems)
 }
 
@@ -254,11 +255,6 @@ pub fn overlays(root: &Path) -> Vec<PathBuf> {
     paths.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(locate::is_drop_in));
     paths.sort_by_cached_key(|path| (section_of_path(path).is_some(), path.clone()));
     paths
-}
-
-/// The text of a runtime drop-in, if there is one.
-pub fn read_overlay(root: &Path, name: &str) -> Option<String> {
-    read_configuration(&root.join(DIRECTORY).join(name)).ok().map(|(text, _)| text)
 }
 
 /// Writes a runtime drop-in atomically; `None` removes it.

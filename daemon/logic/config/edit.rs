@@ -1,12 +1,29 @@
-//! Changes one key in the text of a file. Comments, order and all other lines stay.
+//! Edits of drop-ins. In the text of a file, one key is changed at a time: comments, order and all other lines stay.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 
 use super::fragment::{self, Assignment};
 use crate::overlay::quoted;
+
+/// A change of a drop-in that can be taken back: its text before and after, `None` without the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// Absolute path.
+    pub path: String,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+impl Edit {
+    /// The edit that takes this one back.
+    pub fn reversed(self) -> Edit {
+        Edit { path: self.path, before: self.after, after: self.before }
+    }
+}
 
 /// Why a text is not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::edit::{self, Refused};
 use super::keys::{device, ramdisk};
 use super::ramdisk::wrong_name;
@@ -13,7 +11,6 @@ use crate::error::{Error, ErrorKind};
 
 /// The drop-in.
 pub const FILE: &str = "/etc/zramd/zramd.toml.d/99-zramdctl.toml";
-pub const DIRECTORY: &str = "/etc/zramd/zramd.toml.d";
 pub const NAME: &str = "99-zramdctl.toml";
 
 /// First line of a new file.
@@ -21,13 +18,6 @@ pub const HEAD: &str = "# Lasting changes: `zramdctl set` and `zramdctl unset` c
 
 /// New values as TOML by section and key; `None` removes a key from the drop-in.
 pub type Changes = BTreeMap<String, BTreeMap<String, Option<String>>>;
-
-/// The text of the drop-in before and after a change; `None` without the file.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Rewrite {
-    pub before: Option<String>,
-    pub after: Option<String>,
-}
 
 /// Keys of `[zramN]` and `[defaults]` that [`check`] allows. Only names, so that the daemon does not contain the descriptions.
 const DEVICE: [&str; 8] = [

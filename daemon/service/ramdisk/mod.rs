@@ -13,7 +13,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::job::Subject;
 use super::operations::with_overlay;
-use super::reconcile::{Wish, With, reconcile};
+use super::reconcile::{Wish, reconcile};
 use super::systemd::{Systemd, Verb};
 use super::work::Order;
 use logic::overlay::{Command, Overlay};
@@ -133,12 +133,12 @@ impl Core {
             for target in &targets {
                 self.source.ask::<bool>(&["take-down", &target.to_string()], &handle.cancel).await?;
             }
-            reconcile(self, handle, wish.clone(), With::Nothing).await
+            reconcile(self, handle, wish.clone(), None).await
         };
         let Err(error) = result.await else { return Ok(()) };
         let error = self.give_up_restore(handle, &disk.name, error).await;
         // Best effort: restores the previous state.
-        reconcile(self, &handle.quietly(), wish, With::Nothing).await.ok();
+        reconcile(self, &handle.quietly(), wish, None).await.ok();
         Err(error)
     }
 
