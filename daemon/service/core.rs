@@ -75,7 +75,7 @@ pub struct Jobs {
     pub unfinished: usize,
     /// Ended jobs that are still on the bus, oldest first.
     pub ended: VecDeque<u32>,
-    /// Description of the change that holds the lane.
+    /// Description of the change that holds `change_lock`.
     pub changing: String,
 }
 
@@ -122,7 +122,7 @@ pub struct Core {
     /// The program that activates.
     pub mode: Mode,
     /// Serialises changes to the machine.
-    pub lane: tokio::sync::Mutex<()>,
+    pub change_lock: tokio::sync::Mutex<()>,
     /// Number of changes begun.
     pub changes: AtomicUsize,
     /// Serialises plans: every user may ask for one, and each takes a process and a blocking thread, which samples need as
@@ -172,7 +172,7 @@ impl Core {
         Arc::new(Core {
             source,
             mode,
-            lane: tokio::sync::Mutex::new(()),
+            change_lock: tokio::sync::Mutex::new(()),
             changes: AtomicUsize::new(0),
             planning: tokio::sync::Mutex::new(()),
             turns: Turns::default(),

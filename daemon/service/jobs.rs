@@ -94,7 +94,7 @@ impl Core {
     }
 
     async fn turn_within(&self, patience: Duration) -> Result<MutexGuard<'_, ()>> {
-        tokio::time::timeout(patience, self.lane.lock()).await.map_err(|_| {
+        tokio::time::timeout(patience, self.change_lock.lock()).await.map_err(|_| {
             let what = lock(&self.jobs).changing.clone();
             let what = if what.is_empty() { "another change" } else { &what };
             Error::new(ErrorKind::Busy, format!("{what} is in progress; try again later"))
@@ -132,7 +132,7 @@ impl Core {
                 if !alone {
                     return None;
                 }
-                let guard = core.lane.lock().await;
+                let guard = core.change_lock.lock().await;
                 lock(&core.jobs).changing = what;
                 Some(guard)
             };
@@ -242,7 +242,7 @@ mod tests {
     use crate::setup::Source;
 
     #[test]
-    fn a_method_waits_for_the_lane_with_a_limit() {
+    fn a_method_waits_for_other_changes_with_a_limit() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let core = Core::new(Source::default(), Mode::Direct);

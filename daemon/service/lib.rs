@@ -4,6 +4,7 @@
 //! memory is short (`incompressible`). Booting does not depend on the daemon, and stopping, upgrading or a crash of it does not change any device.
 
 mod auth;
+mod blocking;
 pub mod bus;
 mod caller;
 mod claims;
@@ -15,7 +16,6 @@ mod incompressible;
 mod job;
 mod jobs;
 pub mod journal;
-mod lane;
 mod lock;
 pub(crate) mod maintain;
 pub mod names;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use zbus::{OwnedObjectPath, Variant};
 
 use super::auth::Caller;
+use super::blocking;
 use super::bus::options::{LONGEST, Options, invalid, none, only_force, texts};
 use super::core::Core;
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
-use super::lane;
 use super::overlay::{edit, is_transient, switched_off, text_of};
 use super::reconcile::{Goal, Wish, propose, reconcile, told, view};
 use engine::device::control;
@@ -79,7 +79,7 @@ impl Core {
         });
         // Mistakes are reported by the call itself, before there is a job.
         let proposal = match tokio::time::timeout(PLANNING, &mut planning).await {
-            Ok(done) => Some(Box::new(lane::joined(done)?)),
+            Ok(done) => Some(Box::new(blocking::joined(done)?)),
             Err(_) => None,
         };
         self.start("reload", String::new(), move |core, handle| async move {
@@ -89,7 +89,7 @@ impl Core {
             } else if proposal.is_some() {
                 proposal
             } else {
-                Some(Box::new(lane::joined(planning.await)?))
+                Some(Box::new(blocking::joined(planning.await)?))
             };
             reconcile(&core, &handle, wish, proposal).await.map(told)
         })
@@ -117,7 +117,7 @@ impl Core {
             Some(number) => number,
             None => {
                 let sections: Vec<String> = view.sections.keys().cloned().collect();
-                lane::run(move || {
+                blocking::run(move || {
                     let configured = |number: u32| sections.contains(&format!("zram{number}"));
                     control::free_number(&LinuxHost::new("/"), configured)
                 })
@@ -223,14 +223,14 @@ impl Core {
     pub async fn compact(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.turn().await?;
-        lane::run(move || control::compact(&mut LinuxHost::new("/"), number)).await
+        blocking::run(move || control::compact(&mut LinuxHost::new("/"), number)).await
     }
 
     /// Resets the peak of a device.
     pub async fn reset_peak(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
         let _guard = self.turn().await?;
-        lane::run(move || control::reset_peak(&mut LinuxHost::new("/"), number)).await
+        blocking::run(move || control::reset_peak(&mut LinuxHost::new("/"), number)).await
     }
 
     /// Activates a device that was switched off.
@@ -309,7 +309,7 @@ impl Core {
 }
 
 async fn set_up_by_us(number: u32) -> Result<()> {
-    lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await
+    blocking::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await
 }
 
 /// Changes the runtime section and applies it.

@@ -58,7 +58,7 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
     if !core.view().sections.contains_key(&Target::Vm.to_string()) {
         return false;
     }
-    let _guard = core.lane.lock().await;
+    let _guard = core.change_lock.lock().await;
     // The settings are configured although they are not applied, which is intended here.
     let wish = Wish::gone(Target::Vm, false);
     match reconcile(core, &Handle::unwatched(), wish, None).await {

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use super::blocking;
 use super::claims::{self, Claim};
 use super::core::{Core, Mode, Phase};
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
-use super::lane;
 use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
 use engine::device::control;
@@ -99,7 +99,8 @@ pub fn json(value: &impl Serialize) -> Result<String> {
 
 async fn note(wish: Option<&Wish>) -> Result<()> {
     let text = wish.map(json).transpose()?;
-    lane::run(move || files::replace(root(), OPERATION, text.as_deref()).map_err(engine::Error::failed)).await
+    blocking::run(move || files::replace(root(), OPERATION, text.as_deref()).map_err(engine::Error::failed))
+        .await
 }
 
 /// Reads the configuration.
@@ -185,7 +186,7 @@ async fn begin(
 
 /// Returns whether anything was written.
 async fn write(edit: Edit) -> Result<bool> {
-    lane::run(move || edit::write(&Calls::new(), root(), &edit)).await
+    blocking::run(move || edit::write(&Calls::new(), root(), &edit)).await
 }
 
 /// Takes the edit of a failed change back, and applies the configuration from before. A failed change is not repeated at the next
@@ -232,7 +233,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Bo
     }
     for change in proposal.changes.iter().filter(|change| change.action.stops()) {
         if let Some(number) = number(change) {
-            lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
+            blocking::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
         }
     }
     if let Some(edit) = wish.edit.clone() {
@@ -264,7 +265,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Bo
     if wish.goal == Goal::Create {
         for target in wish.only.iter().flatten() {
             let Target::Device(number) = *target else { continue };
-            let made = lane::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await;
+            let made = blocking::run(move || control::must_be_ours(&LinuxHost::new("/"), number)).await;
             made.map_err(|_: Error| {
                 let why = "a device needs a size above 0, must be enabled, and must not be limited to machines with less memory";
                 Error::new(ErrorKind::InvalidArgument, format!("[{target}] describes no device: {why}"))
@@ -369,7 +370,7 @@ fn number(change: &Change) -> Option<u32> {
 /// Bytes of swap in use on these devices.
 async fn used(numbers: &[u32]) -> u64 {
     let numbers = numbers.to_vec();
-    let sum = lane::run(move || {
+    let sum = blocking::run(move || {
         let host = LinuxHost::new("/");
         Ok::<u64, Error>(numbers.iter().map(|number| control::swap_used(&host, *number)).sum())
     });
@@ -453,7 +454,7 @@ async fn with_pid_1(
             // A timer whose unit is gone fails when PID 1 reloads.
             pid_1.job(Verb::Stop, MAINTENANCE_TIMER, None, handle).await?;
         }
-        lane::run(move || unit_files::apply(root(), &units).map_err(engine::Error::failed)).await?;
+        blocking::run(move || unit_files::apply(root(), &units).map_err(engine::Error::failed)).await?;
         pid_1.reload().await?;
     }
     for change in changes.iter().filter(|change| !stuck.contains(&&change.target)) {
@@ -474,7 +475,7 @@ async fn stop(pid_1: &Systemd, handle: &Handle, change: &Change) -> Result<()> {
     let numbers: Vec<u32> = number(change).into_iter().collect();
     // Memory was checked for all targets before, and is checked again for each, because previous ones have used some.
     if let Some(number) = number(change) {
-        lane::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
+        blocking::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
     }
     if let Some(unit) = &change.stop {
         let stopping = pid_1.unit(Verb::Stop, unit, &change.target, handle);

@@ -50,7 +50,7 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
     let done = match resize.step {
         Step::Offer => return,
         Step::Recreate => {
-            let _guard = core.lane.lock().await;
+            let _guard = core.change_lock.lock().await;
             let wish = Wish::one(Target::Device(resize.number), false);
             reconcile(&core, &Handle::unwatched(), wish, None).await.map(told)
         }

@@ -185,7 +185,7 @@ async fn adopt(core: &Arc<Core>) {
         _ => None,
     };
     if let Some((wish, resumes)) = wish {
-        let _guard = core.lane.lock().await;
+        let _guard = core.change_lock.lock().await;
         match reconcile(core, &Handle::unwatched(), wish, None).await {
             Ok(done) if resumes => journal::resumed(&told(done)),
             Ok(None) => {}

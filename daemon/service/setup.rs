@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
+use super::blocking;
 use super::error::Result;
-use super::lane;
 use super::lock::lock;
 use host::linux::process::{self, Pidfd};
 
@@ -77,6 +77,6 @@ impl Source {
         command.args(words);
         let limit = if words.first() == Some(&"carry-out") { CARRY_OUT_LIMIT } else { LIMIT };
         let cancel = cancel.clone();
-        lane::run(move || process::ask(&mut command, limit, |child| cancel.watch(child))).await
+        blocking::run(move || process::ask(&mut command, limit, |child| cancel.watch(child))).await
     }
 }

@@ -10,9 +10,9 @@ use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
 use super::options::{Options, invalid, texts};
 use crate::auth::{self, Action};
+use crate::blocking;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
-use crate::lane;
 use crate::watch::follow_directory;
 use crate::work::Order;
 use engine::benchmark::{SECONDS, keep};
@@ -141,7 +141,7 @@ impl Benchmark {
     /// The same with these parts of the report.
     async fn found_with<R: DeserializeOwned + Send + 'static>(&self) -> Result<Stored<R>> {
         let profile = self.core.view().profile;
-        lane::run(move || stored(profile).map_err(|why| none(&why))).await
+        blocking::run(move || stored(profile).map_err(|why| none(&why))).await
     }
 }
 
@@ -213,7 +213,7 @@ impl Benchmark {
     #[zbus(out_args("json"))]
     async fn describe(&self) -> Result<String> {
         let read = || files::read_optional(Path::new("/"), VERDICT);
-        let text = lane::run(move || read().map_err(engine::Error::failed)).await?;
+        let text = blocking::run(move || read().map_err(engine::Error::failed)).await?;
         if text.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "no measurement yet"));
         }
@@ -260,7 +260,7 @@ impl Benchmark {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
         auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
-        lane::run(|| keep::forget(Path::new("/"))).await?;
+        blocking::run(|| keep::forget(Path::new("/"))).await?;
         Ok(())
     }
 }

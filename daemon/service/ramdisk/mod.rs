@@ -128,7 +128,7 @@ impl Core {
         // The file system is removed with its device.
         targets.extend(zram_number(&disk.device).map(Target::Device));
         let wish = Wish { only: Some(targets.iter().cloned().collect()), ..Wish::everything(false) };
-        let _guard = self.lane.lock().await;
+        let _guard = self.change_lock.lock().await;
         let result = async {
             for target in &targets {
                 self.source.ask::<bool>(&["take-down", &target.to_string()], &handle.cancel).await?;
