@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use zbus::message::{Flags, Header};
 use zbus::{Connection, MatchRule, MessageStream, Variant};
 
+use super::call_limits::CallLimits;
 use super::caller::{name_of, user_of};
 use super::error::{Error, ErrorKind, Result};
 use super::names::BUS;
-use super::turn::Turns;
 use crate::reply::POLKIT;
 use crate::stream;
 
@@ -67,32 +67,32 @@ impl Action {
 
 /// Succeeds for root and for callers that polkit authorizes, and returns which of the two; others get `AccessDenied`.
 pub async fn check(
-    turns: &Turns,
+    limits: &CallLimits,
     connection: &Connection,
     call: &Header<'_>,
     action: Action,
 ) -> Result<Caller> {
-    let turn = turns.take(connection, call).await?;
-    if turn.user == 0 {
+    let counted = limits.take(connection, call).await?;
+    if counted.user == 0 {
         return Ok(Caller::Root);
     }
     polkit(connection, call, action).await?;
     if action == Action::SaveDisk {
         // The only action that polkit allows without a password.
-        turns.pace(turn.user, Instant::now())?;
+        limits.pace(counted.user, Instant::now())?;
     }
     Ok(Caller::User)
 }
 
 /// Succeeds for the owner of a job, for root and for administrators.
 pub async fn check_owner(
-    turns: &Turns,
+    limits: &CallLimits,
     connection: &Connection,
     call: &Header<'_>,
     owner: Option<u32>,
 ) -> Result<()> {
-    let turn = turns.take(connection, call).await?;
-    if turn.user == 0 || owner == Some(turn.user) {
+    let counted = limits.take(connection, call).await?;
+    if counted.user == 0 || owner == Some(counted.user) {
         return Ok(());
     }
     polkit(connection, call, Action::Manage).await

@@ -11,12 +11,12 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use zbus::Connection;
 
+use super::call_limits::CallLimits;
 use super::claims::Claims;
 use super::lock::lock;
 use super::names::DEVICES;
 use super::setup::Source;
 use super::timer::NextSaves;
-use super::turn::Turns;
 use engine::{Error, sample};
 use host::Host;
 use host::linux::{LinuxHost, heap};
@@ -129,7 +129,7 @@ pub struct Core {
     /// well.
     pub planning: tokio::sync::Mutex<()>,
     /// Waiting calls, by caller.
-    pub turns: Turns,
+    pub call_limits: CallLimits,
     /// Work in progress.
     pub claims: Claims,
     pub jobs: Mutex<Jobs>,
@@ -175,7 +175,7 @@ impl Core {
             change_lock: tokio::sync::Mutex::new(()),
             changes: AtomicUsize::new(0),
             planning: tokio::sync::Mutex::new(()),
-            turns: Turns::default(),
+            call_limits: CallLimits::default(),
             claims: Claims::default(),
             jobs: Mutex::default(),
             subscribers: Mutex::default(),

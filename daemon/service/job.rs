@@ -7,9 +7,9 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, OwnedObjectPath, interface};
 
 use super::auth;
+use super::call_limits::CallLimits;
 use super::error::Result;
 use super::names::{device_path, disk_path};
-use super::turn::Turns;
 use crate::lock::lock;
 use crate::setup::Cancel;
 use host::Host;
@@ -56,7 +56,7 @@ pub struct Job {
     pub(crate) state: Arc<Mutex<State>>,
     cancel: Cancel,
     cancelled: Arc<tokio::sync::Notify>,
-    turns: Turns,
+    call_limits: CallLimits,
 }
 
 /// The mutable part of a job. Separate from [`Job`], which is locked while polkit asks a user who cancels it for a password.
@@ -93,10 +93,10 @@ impl Job {
         state: Arc<Mutex<State>>,
         cancel: Cancel,
         cancelled: Arc<tokio::sync::Notify>,
-        turns: Turns,
+        call_limits: CallLimits,
     ) -> Job {
         let started = micros(LinuxHost::new("/").monotonic());
-        Job { kind, subject, started, state, cancel, cancelled, turns }
+        Job { kind, subject, started, state, cancel, cancelled, call_limits }
     }
 
     fn owner(&self) -> Option<u32> {
@@ -171,7 +171,7 @@ impl Job {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check_owner(&self.turns, connection, &call, self.owner()).await?;
+        auth::check_owner(&self.call_limits, connection, &call, self.owner()).await?;
         self.cancel.cancel();
         self.cancelled.notify_one();
         Ok(())

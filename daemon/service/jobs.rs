@@ -89,11 +89,11 @@ impl Core {
     }
 
     /// Waits for other changes, for methods without a job; fails before the caller would time out.
-    pub async fn turn(&self) -> Result<MutexGuard<'_, ()>> {
-        self.turn_within(PATIENCE).await
+    pub async fn wait_for_changes(&self) -> Result<MutexGuard<'_, ()>> {
+        self.wait_for_changes_within(PATIENCE).await
     }
 
-    async fn turn_within(&self, patience: Duration) -> Result<MutexGuard<'_, ()>> {
+    async fn wait_for_changes_within(&self, patience: Duration) -> Result<MutexGuard<'_, ()>> {
         tokio::time::timeout(patience, self.change_lock.lock()).await.map_err(|_| {
             let what = lock(&self.jobs).changing.clone();
             let what = if what.is_empty() { "another change" } else { &what };
@@ -128,7 +128,7 @@ impl Core {
         };
         let core = Arc::clone(self);
         tokio::spawn(async move {
-            let turn = async {
+            let begins = async {
                 if !alone {
                     return None;
                 }
@@ -138,7 +138,7 @@ impl Core {
             };
             // A waiting job can be cancelled before it begins.
             let guard = tokio::select! {
-                guard = turn => guard,
+                guard = begins => guard,
                 () = handle.cancelled.notified() => None,
             };
             let result = if handle.cancel.is_cancelled() {
@@ -160,7 +160,7 @@ impl Core {
         let Some(connection) = self.connection() else { return Ok(handle) };
         let (state, cancel) = (Arc::clone(&handle.state), handle.cancel.clone());
         let cancelled = Arc::clone(&handle.cancelled);
-        let job = Job::new(kind, subject, state, cancel, cancelled, self.turns.clone());
+        let job = Job::new(kind, subject, state, cancel, cancelled, self.call_limits.clone());
         let server = connection.object_server();
         server.at(path(number), job).await?;
         handle.object = Some(server.interface(path(number)).await?);
@@ -255,11 +255,11 @@ mod tests {
             };
             core.start("resize", "zram3".to_owned(), work).await.unwrap();
             begins.recv().await.unwrap();
-            let refused = core.turn_within(Duration::from_millis(5)).await.unwrap_err();
+            let refused = core.wait_for_changes_within(Duration::from_millis(5)).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Busy);
             assert!(refused.message.contains("resize zram3 (/org/zramd1/job/1)"), "{refused:?}");
             drop(end);
-            drop(core.turn().await.unwrap());
+            drop(core.wait_for_changes().await.unwrap());
         });
     }
 }

@@ -6,6 +6,7 @@
 mod auth;
 mod blocking;
 pub mod bus;
+mod call_limits;
 mod caller;
 mod claims;
 mod configure;
@@ -36,7 +37,6 @@ mod subscribe;
 mod sync;
 mod systemd;
 pub mod timer;
-mod turn;
 mod watch;
 mod work;
 

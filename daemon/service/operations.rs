@@ -111,7 +111,7 @@ impl Core {
             let keys = overlay.values.iter();
             must_not_need_root("zram0", keys.map(|(key, assigned)| (&**key, &*assigned.value)))?;
         }
-        let _guard = self.turn().await?;
+        let _guard = self.wait_for_changes().await?;
         let view = view(self).await?;
         let number = match wanted {
             Some(number) => number,
@@ -211,7 +211,7 @@ impl Core {
     /// Limits the memory of a device until the next boot.
     pub async fn set_memory_limit(self: &Arc<Self>, name: &str, bytes: u64) -> Result<()> {
         let number = self.ours(name).await?;
-        let _guard = self.turn().await?;
+        let _guard = self.wait_for_changes().await?;
         let wish = Wish::one(Target::Device(number), false);
         let (section, command) = (format!("zram{number}"), Some(Command::Limit));
         let change = |overlay: &mut Overlay| overlay.set_bytes("zram-resident-limit", bytes);
@@ -222,14 +222,14 @@ impl Core {
     /// Compacts a device.
     pub async fn compact(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
-        let _guard = self.turn().await?;
+        let _guard = self.wait_for_changes().await?;
         blocking::run(move || control::compact(&mut LinuxHost::new("/"), number)).await
     }
 
     /// Resets the peak of a device.
     pub async fn reset_peak(self: &Arc<Self>, name: &str) -> Result<()> {
         let number = self.ours(name).await?;
-        let _guard = self.turn().await?;
+        let _guard = self.wait_for_changes().await?;
         blocking::run(move || control::reset_peak(&mut LinuxHost::new("/"), number)).await
     }
 

@@ -69,7 +69,7 @@ impl Core {
         }
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let caller = caller::name_of(call)?;
-        let user = self.turns.take(&connection, call).await?.user;
+        let user = self.call_limits.take(&connection, call).await?.user;
         let mut subscribers = lock(&self.subscribers);
         let others = subscribers.live.iter().filter(|(name, _)| **name != caller).map(|(_, (user, _))| *user);
         let of_user = others.clone().filter(|other| *other == user && user != 0).count();

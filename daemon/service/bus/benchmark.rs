@@ -229,7 +229,7 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
         let order = Order {
             name: NAME.to_owned(),
             unit: "zramd-benchmark.service".to_owned(),
@@ -249,7 +249,7 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
         self.core.owned(&call, self.core.adopt(&options).await?).await
     }
 
@@ -259,7 +259,7 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.turns, connection, &call, Action::Benchmark).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
         blocking::run(|| keep::forget(Path::new("/"))).await?;
         Ok(())
     }

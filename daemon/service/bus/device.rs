@@ -70,7 +70,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.resize(&self.name, disk_size_bytes, &options).await?).await
     }
 
@@ -82,7 +82,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.set_memory_limit(&self.name, memory_limit_bytes).await
     }
 
@@ -92,7 +92,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
         self.core.compact(&self.name).await
     }
 
@@ -102,7 +102,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
         self.core.reset_peak(&self.name).await
     }
 
@@ -114,7 +114,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
         self.core.owned(&call, self.core.maintain_device(&self.name, "mark-idle", &options).await?).await
     }
 
@@ -127,7 +127,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
         self.core.owned(&call, self.core.maintain_device(&self.name, "recompress", &options).await?).await
     }
 
@@ -139,7 +139,7 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
         self.core.owned(&call, self.core.maintain_device(&self.name, "write-back", &options).await?).await
     }
 

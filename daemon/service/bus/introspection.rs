@@ -12,10 +12,10 @@ use super::manager::Manager;
 use super::ramdisk::RamDisk;
 use super::swap::Swap;
 use super::table::Table;
+use crate::call_limits::CallLimits;
 use crate::core::{Core, Mode};
 use crate::job::{Job, Subject};
 use crate::setup::{Cancel, Source};
-use crate::turn::Turns;
 
 /// What the D-Bus specification begins such a document with.
 const DOCTYPE: &str = r#"<!DOCTYPE node PUBLIC "-//freedesktop//DTD D-BUS Object Introspection 1.0//EN"
@@ -38,7 +38,7 @@ pub fn interfaces() -> Vec<(String, String)> {
             Arc::default(),
             Cancel::default(),
             Arc::default(),
-            Turns::default(),
+            CallLimits::default(),
         )),
     ]
 }

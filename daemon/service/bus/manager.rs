@@ -119,7 +119,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        let caller = auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        let caller = auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         path(device_path(&self.core.create(&options, caller).await?))
     }
 
@@ -133,7 +133,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.remove(&name, &options).await?).await
     }
 
@@ -147,7 +147,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.activate(&name, &options).await?).await
     }
 
@@ -162,7 +162,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.unset_override(&name, &options).await?).await
     }
 
@@ -175,7 +175,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<change::OnTheBus>> {
-        let _turn = self.core.turns.take(connection, &call).await?;
+        let _counted = self.core.call_limits.take(connection, &call).await?;
         let _alone = self.core.planning.lock().await;
         self.core.planned(&options).await.map(planned)
     }
@@ -190,7 +190,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<change::OnTheBus>> {
-        let caller = auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        let caller = auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         let _alone = self.core.planning.lock().await;
         self.core.planned_with(&sections, &options, caller).await.map(planned)
     }
@@ -204,7 +204,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.reload(&options).await?).await
     }
 
@@ -221,7 +221,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Configure).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Configure).await?;
         self.core.owned(&call, self.core.configure(&sections, &options).await?).await
     }
 
@@ -234,7 +234,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Tune).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
         self.core.owned(&call, self.core.maintain_now(&options).await?).await
     }
 

@@ -82,7 +82,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        let caller = auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
+        let caller = auth::check(&self.core.call_limits, connection, &call, Action::SaveDisk).await?;
         let reason = if caller == Caller::Root { SaveReason::Asked } else { SaveReason::User };
         let words = ["--reason", reason.word()].map(str::to_owned).to_vec();
         self.work(&call, "save", words, &options).await
@@ -97,7 +97,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::SaveDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::SaveDisk).await?;
         self.work(&call, "verify", vec![number(snapshot)], &options).await
     }
 
@@ -111,7 +111,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
         self.core.owned(&call, self.core.restore_disk(&self.name, number(snapshot), &options).await?).await
     }
 
@@ -124,7 +124,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
         self.work(&call, "delete", vec![snapshot.to_string()], &options).await
     }
 
@@ -138,7 +138,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
         let verb = if pinned { "pin" } else { "unpin" };
         self.work(&call, verb, vec![snapshot.to_string()], &options).await
     }
@@ -152,7 +152,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.resize_disk(&self.name, size_bytes, &options).await?).await
     }
 

@@ -44,7 +44,7 @@ impl Swap {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.activate(&self.name, &options).await?).await
     }
 
@@ -57,7 +57,7 @@ impl Swap {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.turns, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
         self.core.owned(&call, self.core.deactivate(&self.name, &options).await?).await
     }
 }

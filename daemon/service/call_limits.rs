@@ -26,7 +26,7 @@ const BURST: u32 = 12;
 
 /// Callers and users, with the number of their waiting calls.
 #[derive(Debug, Clone, Default)]
-pub struct Turns {
+pub struct CallLimits {
     waiting: Arc<Mutex<BTreeMap<Key, usize>>>,
     /// When the allowance of each user is used up; past times have no effect.
     paces: Arc<Mutex<BTreeMap<u32, Instant>>>,
@@ -41,7 +41,7 @@ enum Key {
 
 /// A waiting call; counted until it is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct Counted {
     /// The calling user.
     pub user: u32,
     _places: (Place, Option<Place>),
@@ -51,17 +51,17 @@ pub struct Turn {
 #[derive(Debug)]
 struct Place {
     key: Key,
-    turns: Turns,
+    limits: CallLimits,
 }
 
-impl Turns {
+impl CallLimits {
     /// Counts a call, or refuses it because its caller or user has too many.
-    pub async fn take(&self, connection: &Connection, call: &Header<'_>) -> Result<Turn> {
+    pub async fn take(&self, connection: &Connection, call: &Header<'_>) -> Result<Counted> {
         let caller = name_of(call)?;
         let of_caller = self.place(Key::Caller(caller.clone()), MOST)?;
         let user = user_of(connection, &caller).await?;
         let of_user = (user != 0).then(|| self.place(Key::User(user), MOST_OF_USER)).transpose()?;
-        Ok(Turn { user, _places: (of_caller, of_user) })
+        Ok(Counted { user, _places: (of_caller, of_user) })
     }
 
     /// Counts a job of a user that needs no password, or refuses it because of the rate limit.
@@ -85,13 +85,13 @@ impl Turns {
             return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
         *number += 1;
-        Ok(Place { key, turns: self.clone() })
+        Ok(Place { key, limits: self.clone() })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.turns.waiting);
+        let mut waiting = lock(&self.limits.waiting);
         if let Some(number) = waiting.get_mut(&self.key) {
             *number -= 1;
             if *number == 0 {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn limits_are_per_caller_and_user_and_are_released() {
-        let all = Turns::default();
+        let all = CallLimits::default();
         let of = |caller: &str| all.place(Key::Caller(caller.to_owned()), MOST);
         let places: Vec<Place> = (0..MOST).map(|_| of(":1.1").unwrap()).collect();
         assert_eq!(of(":1.1").unwrap_err().kind, ErrorKind::LimitExceeded);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn jobs_of_a_user_have_a_burst_and_a_rate() {
-        let all = Turns::default();
+        let all = CallLimits::default();
         let begin = Instant::now();
         let number = |now: Instant| (0..100).filter(|_| all.pace(1000, now).is_ok()).count();
         assert_eq!(number(begin), 12);
