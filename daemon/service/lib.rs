@@ -25,7 +25,6 @@ mod operations;
 mod overlay;
 mod pressure;
 pub(crate) mod ramdisk;
-mod ranks;
 mod reconcile;
 pub mod reply;
 mod reports;
@@ -37,6 +36,7 @@ mod subscribe;
 mod sync;
 mod systemd;
 pub mod timer;
+mod vm;
 mod watch;
 mod work;
 

@@ -18,7 +18,7 @@ use super::bus::swap::Swap;
 use super::bus::table::{Object, Table};
 use super::core::Core;
 use super::names::{device_path, disk_path};
-use super::ranks::Ranks;
+use super::vm;
 use logic::finding::Finding;
 use logic::sample::{RoleView, Snapshot};
 
@@ -31,7 +31,7 @@ pub struct Published {
     /// By path and interface.
     objects: BTreeMap<(String, &'static str), Values>,
     problems: Vec<Finding>,
-    ranks: Ranks,
+    vm: vm::Adjusted,
 }
 
 /// A dynamic interface.
@@ -97,7 +97,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
         let now = core.latest().problems.clone();
         super::journal::problems(&published.problems, &now);
         published.problems = now;
-        published.ranks.follow(&core);
+        published.vm.follow(&core);
         core.next_saves.ask();
     }
 }

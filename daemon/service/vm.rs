@@ -14,23 +14,23 @@ use logic::work::Outcome;
 
 /// The state that the settings were last adjusted to.
 #[derive(Debug, Default)]
-pub struct Ranks {
+pub struct Adjusted {
     is_outranked: bool,
     work: Arc<Work>,
 }
 
 #[derive(Debug, Default)]
 struct Work {
-    goes_on: AtomicBool,
+    is_running: AtomicBool,
     /// Reverting failed. Not retried until something else changes.
     is_stuck: AtomicBool,
 }
 
-impl Ranks {
+impl Adjusted {
     /// Adjusts the settings to the latest sample.
     pub fn follow(&mut self, core: &Arc<Core>) {
         let now = core.latest();
-        if !self.call_for_change(&now) || self.work.goes_on.swap(true, Ordering::SeqCst) {
+        if !self.call_for_change(&now) || self.work.is_running.swap(true, Ordering::SeqCst) {
             return;
         }
         self.is_outranked = now.is_outranked;
@@ -38,7 +38,7 @@ impl Ranks {
         tokio::spawn(async move {
             let is_done = bring_in_line(&core).await;
             work.is_stuck.store(!is_done, Ordering::SeqCst);
-            work.goes_on.store(false, Ordering::SeqCst);
+            work.is_running.store(false, Ordering::SeqCst);
             // There may have been changes meanwhile.
             core.changed.notify_one();
         });
@@ -96,10 +96,10 @@ mod tests {
             (true, true, false, "vm.swappiness", true),
             (true, false, false, "zswap.enabled", true),
         ] {
-            let ranks = Ranks { is_outranked: before, ..Ranks::default() };
-            ranks.work.is_stuck.store(stuck, Ordering::SeqCst);
+            let adjusted = Adjusted { is_outranked: before, ..Adjusted::default() };
+            adjusted.work.is_stuck.store(stuck, Ordering::SeqCst);
             let snapshot = Snapshot { is_outranked: now, vm: vec![setting(made)], ..Snapshot::default() };
-            assert_eq!(ranks.call_for_change(&snapshot), expected, "{before} {stuck} {now} {made}");
+            assert_eq!(adjusted.call_for_change(&snapshot), expected, "{before} {stuck} {now} {made}");
         }
     }
 }
