@@ -21,7 +21,8 @@ use super::setup::Source;
 use super::socket::BusSocket;
 use super::sync::{self, Published};
 use super::{
-    NAME, ROOT, incompressible, journal, maintain, names, notify, pressure, reports, stream, watch, work,
+    NAME, ROOT, incompressible, journal, maintain, maintain_reports, names, notify, pressure, stream, watch,
+    work,
 };
 use host::linux::{files, stalls, unit_files};
 use logic::exit::ExitStatus;
@@ -135,7 +136,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
         Err(error) => log::error!("cannot read the configuration: {error}"),
     }
     core.enter(Phase::Running);
-    tokio::spawn(reports::follow_reports(Arc::clone(&core)));
+    tokio::spawn(maintain_reports::follow(Arc::clone(&core)));
     tokio::spawn(benchmark::follow_verdict(Arc::clone(&core)));
     adopt(&core).await;
     maintain::follow_configuration(&core).await;

@@ -20,7 +20,7 @@ use logic::resize::{Resize, Step};
 use logic::upkeep::Report;
 use logic::work::{Outcome, Work};
 
-pub async fn follow_reports(core: Arc<Core>) {
+pub async fn follow(core: Arc<Core>) {
     let mut last = u64::MAX;
     // The last work to end removes the directory, and with it the watch.
     if let Err(error) = follow_directory(work::DIRECTORY, || read_report(&core, &mut last)).await {
