@@ -14,7 +14,7 @@ use logic::exit::ExitStatus;
 use logic::sample::DiskView;
 use logic::unit::ramdisk::saving_timer;
 use service::reply::{THE_BUS, ZRAMD};
-use service::{NAME, ROOT, timer};
+use service::{NAME, ROOT, next_saves};
 
 /// Time limit for optional answers of the daemon.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -66,7 +66,7 @@ pub fn next_save(disk: &DiskView) -> u64 {
     runtime.block_on(async {
         let ask = async {
             let connection = Connection::system().await.ok()?;
-            Some(timer::next(&connection, &saving_timer(&disk.name)).await)
+            Some(next_saves::of_timer(&connection, &saving_timer(&disk.name)).await)
         };
         tokio::time::timeout(PATIENCE, ask).await.ok().flatten().unwrap_or(0)
     })

@@ -59,7 +59,7 @@ impl NextSaves {
 }
 
 /// When this timer elapses next, in microseconds since 1970; 0 if it does not, or if it is unknown.
-pub async fn next(connection: &Connection, unit: &str) -> u64 {
+pub async fn of_timer(connection: &Connection, unit: &str) -> u64 {
     since_1970(monotonic(connection, unit).await, monotonic_usec(), clock::unix_usec())
 }
 
