@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::{Cli, Json};
-use super::claims;
+use super::claimed_twice;
 use super::out;
 use super::problems;
 use super::read;
@@ -150,7 +150,7 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     found.extend(planned(&found, &loaded, survey.as_ref()));
     found.extend(missing(&standing, &loaded));
     if gather::other_managers(&read::host()).iter().any(|other| other.name == "zram-generator") {
-        found.extend(claims::twice(Path::new("/"), &loaded.settings));
+        found.extend(claimed_twice::findings(Path::new("/"), &loaded.settings));
     }
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);

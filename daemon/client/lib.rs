@@ -6,7 +6,7 @@ mod amount;
 pub mod args;
 pub mod benchmark;
 pub mod cell;
-mod claims;
+mod claimed_twice;
 pub mod columns;
 mod complete;
 pub mod config;

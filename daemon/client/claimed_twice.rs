@@ -10,7 +10,7 @@ use logic::import::{self, Peer, Values, files};
 
 /// A finding for each device of ours that is also in the configuration of zram-generator below `root`. Only useful where
 /// zram-generator is active.
-pub fn twice(root: &Path, ours: &Settings) -> Vec<Finding> {
+pub fn findings(root: &Path, ours: &Settings) -> Vec<Finding> {
     let Ok(root) = Root::open(root) else { return Vec::new() };
     let peer = Peer::ZramGenerator;
     let sources = peer.sources();
@@ -43,10 +43,10 @@ mod tests {
         let directory = root.path().join("etc/systemd/zram-generator.conf.d");
         let ours = config::load(&[("f".into(), "[zram0]\n[zram2]\n[zram1]\nyield = true\n".to_owned())], "")
             .settings;
-        assert_eq!(twice(root.path(), &ours), []);
+        assert_eq!(findings(root.path(), &ours), []);
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(directory.join("a.conf"), "[zram1]\n[zram2]\nzram-size = ram / 2\n").unwrap();
-        let found = twice(root.path(), &ours);
+        let found = findings(root.path(), &ours);
         assert_eq!(found.iter().map(|finding| finding.object.as_str()).collect::<Vec<_>>(), ["zram2"]);
     }
 }
