@@ -11,9 +11,10 @@ use host::linux::files;
 use logic::config::edit::bare_or_quoted;
 use logic::config::fragment::Section;
 use logic::config::locate::{DROP_INS, MAIN, ROOTS};
-use logic::config::problem::{Origin, Severity};
 use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
+use logic::finding::Level;
+use logic::origin::Origin;
 use logic::plan::report;
 use logic::render;
 
@@ -26,7 +27,7 @@ pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Err
     };
     let mut plan = read::check(&loaded);
     for problem in &mut plan.problems {
-        problem.severity = Severity::Error;
+        problem.level = Level::Error;
     }
     if json == Json::Off && !plan.problems.is_empty() {
         let text = render::render(&plan.problems, Style::stderr(cli.color).has_colour());

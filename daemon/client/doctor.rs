@@ -17,23 +17,22 @@ use engine::Error;
 use engine::benchmark::keep;
 use engine::gather;
 use engine::ramdisk;
-use engine::reload::Survey;
+use engine::reload::{Scope, Survey};
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files, process, unit_files};
 use host::{Host, MachineFile};
 use logic::benchmark::cache::Unusable;
-use logic::change::{Action, Change};
+use logic::change::Change;
 use logic::config::Loaded;
-use logic::config::problem::{Problem, Severity};
 use logic::config::settings::RamDiskSettings;
 use logic::disk_health::store_nearly_full;
 use logic::exit::ExitStatus;
-use logic::finding::{Code, Finding, Level};
-use logic::health;
+use logic::finding::{self, Code, Finding, Level, has_errors};
 use logic::hibernation::{Lack, Machine, is_set};
 use logic::maintain::pressure::UNKNOWN_REMEDY;
 use logic::oom::{Killers, SHOW};
 use logic::overlay;
+use logic::plan::Plan;
 use logic::proc::{self, Mounts, SwapLine, kernel_version};
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 
@@ -89,13 +88,14 @@ pub(super) fn systemctl(words: &[&str]) -> Option<String> {
 
 /// Runs `doctor`.
 pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
-    let Examined { snapshot, loaded, found, standing } = examine(cli)?;
+    let Examined { snapshot, loaded, standing, .. } = examine(cli, false)?;
+    let found = &snapshot.problems;
     let has_systemd = standing.systemd.is_some();
     let hibernation = standing.container.is_none().then(|| hibernation(&snapshot));
     let oom_killers = has_systemd.then(|| systemctl(&SHOW)).flatten().map(|text| Killers::parse(&text));
     let hibernation_lacks = hibernation.as_ref().map(Machine::lacks);
     let document =
-        Document { schema_version: SCHEMA_VERSION, problems: &found, oom_killers, hibernation_lacks };
+        Document { schema_version: SCHEMA_VERSION, problems: found, oom_killers, hibernation_lacks };
     out::result(json, &document, || {
         let mut text = render(&document, &loaded, Style::stdout(cli.color));
         let wanted = hibernation.filter(Machine::is_wanted);
@@ -111,20 +111,20 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
 
 /// The machine and all findings.
 pub(super) struct Examined {
-    /// The machine.
+    /// The machine, with all findings, worst first.
     pub snapshot: Snapshot,
     /// The configuration.
     pub loaded: Loaded,
-    /// All findings, worst first.
-    pub found: Vec<Finding>,
+    /// The plan for it; without what is in use, if that could not be seen.
+    pub plan: Plan,
     /// The state of zramd.
     pub standing: Standing,
 }
 
-/// Looks for all findings.
-pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
+/// Looks for all findings; `patient`: [`Scope::patient`].
+pub(super) fn examine(cli: &Cli, patient: bool) -> Result<Examined, Error> {
     let file = read::used_file(cli);
-    let (snapshot, loaded) = read::snapshot(file.as_ref())?;
+    let (mut snapshot, loaded) = read::snapshot(file.as_ref())?;
     let mut standing = look();
     // Without privileges, a machine that was built from a container image cannot be told from a container.
     let doubtful = standing.container.is_some() && !read::host().is_privileged();
@@ -133,9 +133,9 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
         out::note("Only root can compare the devices with the configuration here.");
         None
     } else {
-        compare(file.as_ref(), &loaded)
+        compare(file.as_ref(), &loaded, patient)
     };
-    let mut found = snapshot.problems.clone();
+    let mut found = std::mem::take(&mut snapshot.problems);
     let host = read::host();
     stores(&host, &snapshot, &loaded, &mut found);
     let swaps = gather::swaps(&host).unwrap_or_default();
@@ -147,14 +147,16 @@ pub(super) fn examine(cli: &Cli) -> Result<Examined, Error> {
     found.extend(disk_swaps(&snapshot.devices, &swaps, named));
     found.extend(drained(&standing));
     found.extend(overlay::findings(&loaded.merged.overrides));
-    found.extend(planned(&found, &loaded, survey.as_ref()));
+    finding::add(&mut found, survey.iter().flat_map(|survey| planned(&loaded, survey)));
     found.extend(missing(&standing, &loaded));
     if gather::other_managers(&read::host()).iter().any(|other| other.name == "zram-generator") {
         found.extend(claimed_twice::findings(Path::new("/"), &loaded.settings));
     }
     found.extend(verdict(&loaded));
     found.sort_by_key(|finding| finding.level);
-    Ok(Examined { snapshot, loaded, found, standing })
+    snapshot.problems = found;
+    let plan = survey.map_or_else(|| engine::check_elsewhere(&host, &loaded), |survey| survey.plan);
+    Ok(Examined { snapshot, loaded, plan, standing })
 }
 
 /// Whether a server may have to answer for the file system of this path, which could take forever. The symbolic links on the way
@@ -203,8 +205,8 @@ fn stores(host: &LinuxHost, snapshot: &Snapshot, loaded: &Loaded, found: &mut Ve
 }
 
 /// The changes that a reload would make, if they can be determined.
-fn compare(file: Option<&PathBuf>, loaded: &Loaded) -> Option<Survey> {
-    read::survey(file, loaded, false)
+fn compare(file: Option<&PathBuf>, loaded: &Loaded, patient: bool) -> Option<Survey> {
+    read::survey(file, loaded, Scope { patient, ..Scope::default() })
         .inspect_err(|error| {
             out::note(&format!("The devices could not be compared with the configuration: {error}"));
         })
@@ -282,61 +284,18 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
     })
 }
 
-/// Changes and refusals of the planner that are not known from other findings.
-fn planned(known: &[Finding], loaded: &Loaded, survey: Option<&Survey>) -> Vec<Finding> {
-    let Some(survey) = survey else { return Vec::new() };
-    let is_new = |problem: &&Problem| {
-        let said = |finding: &Finding| problem.code == Some(finding.code) && problem.about == finding.object;
-        !loaded.problems.contains(problem) && !known.iter().any(said)
+/// What the planner finds, and what a reload would change.
+fn planned(loaded: &Loaded, survey: &Survey) -> Vec<Finding> {
+    let with_remedy = |found: &Finding| match found.remedy.as_str() {
+        "" => found.clone().remedy("see `zramdctl plan`"),
+        _ => found.clone(),
     };
-    let as_finding = |problem: &Problem| match problem.hint {
-        Some(_) => health::config_finding(problem),
-        None => health::config_finding(&problem.clone().hint("see `zramdctl plan`")),
-    };
-    let mut found: Vec<Finding> = survey.plan.problems.iter().filter(is_new).map(as_finding).collect();
-    if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
+    let mistakes = survey.plan.findings().filter(|found| !loaded.problems.contains(found)).map(with_remedy);
+    if has_errors(&loaded.problems) {
         // A reload refuses a configuration with mistakes, so it would change nothing.
-        return found;
+        return mistakes.collect();
     }
-    // The reason of a refusal is already a problem of the plan.
-    let is_said = |change: &Change| {
-        let name = change.target.to_string();
-        let mut problems = survey.plan.problems.iter();
-        change.action == Action::Refuse && problems.any(|problem| problem.about == name)
-    };
-    let is_known = |change: &Change| {
-        let name = change.target.to_string();
-        known.iter().any(|finding| finding.object == name)
-    };
-    for change in survey.changes.iter().filter(|change| !is_said(change) && !is_known(change)) {
-        let name = change.target.to_string();
-        let detail = &change.detail;
-        found.push(match change.action {
-            Action::Keep => continue,
-            Action::Refuse => Finding::new(
-                Level::Error,
-                Code::Refused,
-                &name,
-                format!("{name} is not as configured, and a reload does not change it: {detail}"),
-                "change its section to match the device, or run `zramdctl reload --force`, which discards its contents",
-            ),
-            Action::Create => Finding::new(
-                Level::Warning,
-                Code::NotSetUp,
-                &name,
-                format!("{name} is configured but not set up ({detail})"),
-                "run `zramdctl reload`",
-            ),
-            action => Finding::new(
-                Level::Warning,
-                Code::NotInLine,
-                &name,
-                format!("{name} is not as configured; a reload would {action} it ({detail})"),
-                "run `zramdctl reload`",
-            ),
-        });
-    }
-    found
+    mistakes.chain(survey.changes.iter().filter_map(Change::finding)).collect()
 }
 
 /// Swap on disks that is used after compressed swap; the kernel never moves pages from one to the other. `named`:
@@ -546,11 +505,11 @@ mod tests {
 
     use super::*;
     use crate::fixture;
+    use logic::change::Action;
     use logic::config;
-    use logic::config::problem::Origin;
     use logic::error::ErrorKind;
     use logic::facts::Facts;
-    use logic::plan::Plan;
+    use logic::origin::Origin;
     use logic::record::Target;
     use logic::sample::SwapView;
 
@@ -661,8 +620,11 @@ mod tests {
         assert_eq!(found[1].object, "zram2");
         let (plan, facts) = (Plan::default(), Facts::default());
         let survey = Survey { plan, changes: vec![change(2, Action::Remove, "not configured")], facts };
-        assert_eq!(planned(&found, &loaded("[zram2]"), Some(&survey)), []);
-        assert_eq!(codes(&planned(&[], &loaded("[zram2]"), Some(&survey))), ["not-in-line"]);
+        let differences = planned(&loaded("[zram2]"), &survey);
+        assert_eq!(codes(&differences), ["not-in-line"]);
+        let mut all = found.clone();
+        finding::add(&mut all, differences);
+        assert_eq!(all, found);
     }
 
     #[test]
@@ -670,21 +632,18 @@ mod tests {
         let configuration = loaded("[zram0]\n[zram1]\nzram-sise = \"1GiB\"\n");
         let origin = configuration.merged.sections["zram0"].origin.clone();
         let at = |key: &str, message: &str| {
-            Problem::warning(Origin { key: key.to_owned(), ..origin.clone() }, message)
+            Finding::warning(Origin { key: key.to_owned(), ..origin.clone() }, message)
         };
-        let planner = |message: &str| at("zram0", message);
+        let neighbour =
+            |code, object| Finding::new(Level::Warning, code, object, "in other words", "do this");
         let mut problems = configuration.problems.clone();
         problems.push(at("defaults.zram-size", "refused for a reason").about("zram4"));
-        problems.push(
-            planner("/dev/sda2 has priority 100, above its 5")
-                .about("/dev/sda2")
-                .code(Code::PriorityInverted),
-        );
-        problems.push(planner("zswap is on").hint("boot with zswap.enabled=0").code(Code::ZswapActive));
+        let neighbours =
+            vec![neighbour(Code::PriorityInverted, "/dev/sda2"), neighbour(Code::ZswapActive, "")];
         let refused =
             Change { kind: Some(ErrorKind::Unsafe), ..change(4, Action::Refuse, "refused for a reason") };
         let survey = Survey {
-            plan: Plan { problems, ..Plan::default() },
+            plan: Plan { problems, neighbours, ..Plan::default() },
             changes: vec![
                 change(0, Action::Create, "4.0 GiB of swap"),
                 change(1, Action::Keep, ""),
@@ -700,13 +659,16 @@ mod tests {
             Finding::new(Level::Warning, Code::PriorityInverted, "/dev/sda2", "", ""),
             Finding::new(Level::Warning, Code::ZswapActive, "", "in other words", "do this"),
         ];
-        let found = planned(&known, &configuration, Some(&survey));
-        assert_eq!(codes(&found), ["config-doubtful", "not-set-up", "not-in-line", "refused"]);
-        assert!(planned(&known, &configuration, None).is_empty());
+        let mut found = known.to_vec();
+        finding::add(&mut found, planned(&configuration, &survey));
+        assert_eq!(codes(&found[3..]), ["config-doubtful", "not-set-up", "not-in-line", "refused"]);
         let broken = loaded("[zram0]\nzram-size = \"oops(\"\n");
-        let found = planned(&known, &broken, Some(&survey));
+        let mut found = known.to_vec();
+        finding::add(&mut found, planned(&broken, &survey));
         assert!(
-            found.iter().all(|finding| [Code::ConfigInvalid, Code::ConfigDoubtful].contains(&finding.code)),
+            found[3..]
+                .iter()
+                .all(|finding| [Code::ConfigInvalid, Code::ConfigDoubtful].contains(&finding.code)),
             "{found:?}"
         );
     }

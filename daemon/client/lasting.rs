@@ -1,6 +1,5 @@
 //! `set`, `unset` and `edit`: changes of the configuration that last.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -16,6 +15,7 @@ use super::job::Jobs;
 use super::options::{Options, value_of};
 use super::style::Style;
 use super::{act, out, read};
+use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use host::HostError;
 use host::linux::ramdisk::Calls;
@@ -24,9 +24,9 @@ use logic::change::Action;
 use logic::config::edit::Edit;
 use logic::config::fragment;
 use logic::config::lasting::{FILE, HEAD, NAME, check, keys, left};
-use logic::config::problem::Severity;
 use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
+use logic::finding::{Level, has_errors};
 use logic::record::Target;
 use logic::render;
 use logic::text::nearest;
@@ -168,11 +168,12 @@ fn try_out(cli: &Cli, edit: &Edit, forced: bool) -> Result<(), Error> {
     let mut problems = engine::check_elsewhere(&read::host(), &loaded).problems;
     for problem in &mut problems {
         // As for `set`: what is ignored in other files, such as an unknown key, is a mistake in the drop-in.
-        if problem.origin.file.ends_with(&FILE[1..]) && loaded.problems.contains(problem) {
-            problem.severity = Severity::Error;
+        let is_own = problem.place.as_ref().is_some_and(|place| place.file.ends_with(&FILE[1..]));
+        if is_own && loaded.problems.contains(problem) {
+            problem.level = Level::Error;
         }
     }
-    problems.sort_by_key(|problem| Reverse(problem.severity));
+    problems.sort_by_key(|problem| problem.level);
     let (shown, others) = problems.split_at(problems.len().min(SHOWN));
     if !shown.is_empty() {
         out::note(render::render(shown, Style::stderr(cli.color).has_colour()).trim_end());
@@ -180,7 +181,7 @@ fn try_out(cli: &Cli, edit: &Edit, forced: bool) -> Result<(), Error> {
     if !others.is_empty() {
         out::note(&format!("\n{} more", others.len()));
     }
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+    if has_errors(&problems) {
         return Err(Error::new(ErrorKind::Config, "the configuration would have mistakes"));
     }
     let texts = [&edit.before, &edit.after].into_iter().flatten();
@@ -189,7 +190,7 @@ fn try_out(cli: &Cli, edit: &Edit, forced: bool) -> Result<(), Error> {
     let is_named = |target: &Target| {
         sections.iter().any(|section| section == "defaults" || *section == target.to_string())
     };
-    let survey = read::survey(None, &loaded, forced)?;
+    let survey = read::survey(None, &loaded, Scope { forced, ..Scope::default() })?;
     let refused = survey.changes.iter().filter(|change| change.action == Action::Refuse);
     let refused = refused.filter(|change| is_named(&change.target)).map(|change| {
         let text = format!("{}: {}", change.target, change.detail);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use super::args::{Cli, Off};
 use super::{connect, out, read};
 use engine::off::{self, Removal, Units};
-use engine::reload::Survey;
+use engine::reload::{Scope, Survey};
 use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::{LinuxHost, files, pid_1, process, unit_files};
@@ -45,7 +45,7 @@ pub fn run(cli: &Cli, words: &Off) -> Result<ExitStatus, Error> {
         return Err(Error::new(ErrorKind::Unsafe, message));
     }
     // An empty configuration: everything is to go.
-    let mut survey = read::survey(None, &config::load(&[], ""), false)?;
+    let mut survey = read::survey(None, &config::load(&[], ""), Scope::default())?;
     survey.changes.extend(off::hidden(&survey));
     announce(&survey);
     if !words.yes && !out::agreed("Take this away, and disable zramd at boot?")? {

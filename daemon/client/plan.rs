@@ -8,11 +8,12 @@ use super::args::{Cli, Json};
 use super::connect::{self, Bus};
 use super::style::Style;
 use super::{act, out, read};
+use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use logic::change::{Action, Change, OnTheBus as Row};
-use logic::config::problem::{Problem, Severity};
 use logic::exit::ExitStatus;
-use logic::plan::report::{self, ProblemReport, SCHEMA_VERSION};
+use logic::finding::{Code, Finding, has_errors};
+use logic::plan::report::SCHEMA_VERSION;
 use logic::plan::{Decision, Item, Plan};
 use logic::render;
 use logic::table;
@@ -27,8 +28,8 @@ pub(super) struct Document<'a> {
     changes: Vec<Entry<'a>>,
     /// Sections that are not for this machine.
     skipped: Vec<Skipped<'a>>,
-    /// Problems of the configuration, and refusals. After a mistake, `reload` refuses the configuration: then nothing changes.
-    problems: Vec<ProblemReport<'a>>,
+    /// Mistakes, refusals, and what is in the way. After a mistake, `reload` refuses the configuration: then nothing changes.
+    problems: Vec<&'a Finding>,
 }
 
 /// A section without effect on this machine.
@@ -60,7 +61,11 @@ pub fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error> {
     }
     match connect::wait(asked(!cli.no_ask_password, force)) {
         // The daemon tells the changes; what is skipped, and where refusals come from, is in the files that it reads.
-        Ok(rows) => show(cli, &rows, &read::check(&read::config(read::daemons_file(cli).as_ref())), json),
+        Ok(rows) => {
+            let mut plan = read::check(&read::config(read::daemons_file(cli).as_ref()));
+            plan.problems.retain(|found| found.code != Code::Refused);
+            show(cli, &rows, &plan, json)
+        }
         Err(failure) if failure.kind == ErrorKind::NotRunning => {
             out::note("zramd.service cannot be reached; this plan was made without it");
             here(cli, None, force, json)
@@ -80,31 +85,31 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
 /// Plans without the daemon.
 fn here(cli: &Cli, file: Option<&PathBuf>, forced: bool, json: Json) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(file)?;
-    if loaded.problems.iter().any(|problem| problem.severity == Severity::Error) {
+    if has_errors(&loaded.problems) {
         tell(cli, &loaded.problems, json);
         let document = document(&[], &[], &loaded.problems);
         let text = "a reload refuses this configuration because of the mistakes, and changes nothing\n";
         out::result(json, &document, || text.to_owned())?;
         return Ok(ExitStatus::Failure);
     }
-    let survey = read::survey(file, &loaded, forced)?;
+    let survey = read::survey(file, &loaded, Scope { forced, ..Scope::default() })?;
     let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
     let rows: Vec<Row> = changes.map(Change::on_the_bus).collect();
     show(cli, &rows, &survey.plan, json)
 }
 
-/// Prints problems to standard error, unless they are in the JSON form.
-fn tell(cli: &Cli, problems: &[Problem], json: Json) {
-    if json == Json::Off && !problems.is_empty() {
-        let colour = Style::stderr(cli.color).has_colour();
-        out::note(render::render(problems, colour).trim_end());
+/// Prints findings to standard error, unless they are in the JSON form.
+fn tell<'a>(cli: &Cli, findings: impl IntoIterator<Item = &'a Finding>, json: Json) {
+    let text = render::render(findings, Style::stderr(cli.color).has_colour());
+    if json == Json::Off && !text.trim_end().is_empty() {
+        out::note(text.trim_end());
     }
 }
 
 fn show(cli: &Cli, rows: &[Row], plan: &Plan, json: Json) -> Result<ExitStatus, Error> {
-    tell(cli, &plan.problems, json);
+    tell(cli, plan.findings(), json);
     let skipped = skipped(rows, plan);
-    let document = document(rows, &skipped, &plan.problems);
+    let document = document(rows, &skipped, plan.findings());
     out::result(json, &document, || text(rows, &skipped, Style::stdout(cli.color)))?;
     Ok(status(rows))
 }
@@ -116,13 +121,17 @@ fn skipped<'a>(rows: &[Row], plan: &'a Plan) -> Vec<&'a Item> {
     skipped.filter(|item| !is_changed(item)).collect()
 }
 
-fn document<'a>(rows: &'a [Row], skipped: &[&'a Item], problems: &'a [Problem]) -> Document<'a> {
+fn document<'a>(
+    rows: &'a [Row],
+    skipped: &[&'a Item],
+    findings: impl IntoIterator<Item = &'a Finding>,
+) -> Document<'a> {
     let of_item = |item: &&'a Item| Skipped { object: item.target.to_string(), reason: &item.reason };
     Document {
         schema_version: SCHEMA_VERSION,
         changes: rows.iter().map(|(action, object, detail)| Entry { action, object, detail }).collect(),
         skipped: skipped.iter().map(of_item).collect(),
-        problems: problems.iter().map(report::problem).collect(),
+        problems: findings.into_iter().collect(),
     }
 }
 

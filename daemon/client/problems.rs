@@ -12,7 +12,7 @@ pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style)
             Level::Warning => style.warning("warning:"),
             Level::Note => style.dim("note:"),
         };
-        out.push_str(&format!("{level} {}\n", finding.message));
+        out.push_str(&format!("{level} {}\n", finding.sentence()));
         if !finding.remedy.is_empty() {
             out.push_str(&format!("  {} {}\n", style.bold("fix:"), finding.remedy));
         }

@@ -10,8 +10,8 @@ use engine::maintain::state::State;
 use engine::reload::{self, Scope, Survey};
 use engine::sample::{self, Detail};
 use host::linux::{LinuxHost, files, unit_files};
-use logic::config::problem::Problem;
 use logic::config::{Loaded, locate};
+use logic::finding::Finding;
 use logic::plan::{Activation, Plan};
 use logic::sample::Snapshot;
 use logic::upkeep::Total;
@@ -28,11 +28,11 @@ pub fn config(file: Option<&PathBuf>) -> Loaded {
 /// As [`config`], but fails if the named file cannot be read.
 pub fn readable_config(file: Option<&PathBuf>) -> Result<Loaded, Error> {
     let loaded = config(file);
-    let unreadable = |problem: &&Problem| problem.origin.line == 0 && Some(&problem.origin.file) == file;
+    let unreadable = |problem: &&Finding| {
+        problem.place.as_ref().is_some_and(|place| place.line == 0 && Some(&place.file) == file)
+    };
     match loaded.problems.iter().find(unreadable) {
-        Some(problem) => {
-            Err(Error::failed(format!("{}: {}", problem.origin.file.display(), problem.message)))
-        }
+        Some(problem) => Err(Error::failed(problem.sentence())),
         None => Ok(loaded),
     }
 }
@@ -67,14 +67,14 @@ pub fn check(loaded: &Loaded) -> Plan {
 }
 
 /// The changes that a reload would make. PID 1 is considered only for the configuration that it would use.
-pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, forced: bool) -> Result<Survey, Error> {
+pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, scope: Scope) -> Result<Survey, Error> {
     let root = Path::new(ROOT);
     let (activation, disks) = if file.is_none() && unit_files::is_booted(root) {
         (Activation::Managed, unit_files::disks(root))
     } else {
         (Activation::Direct, Vec::new())
     };
-    reload::survey(&host(), loaded, activation, &Scope { only: None, forced, disks })
+    reload::survey(&host(), loaded, activation, &Scope { disks, ..scope })
 }
 
 /// Devices and disks, without what takes longer to read: problems and kernel features.

@@ -365,7 +365,6 @@ struct Check {
 #[derive(Debug, Default)]
 struct Raw {
     snapshot: Snapshot,
-    findings: Vec<Finding>,
     attributes: Vec<Attribute>,
     settings: Vec<(Tunable, String)>,
     swaps: Vec<SwapLine>,
@@ -416,7 +415,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 fn collect(cli: &Cli) -> Result<Raw, Error> {
-    let examined = doctor::examine(cli)?;
+    let examined = doctor::examine(cli, false)?;
     let host = read::host();
     let text = |path: &str| files::read_optional(Path::new("/"), path).unwrap_or_default();
     let machine = |file| host.text(file).unwrap_or_default();
@@ -426,7 +425,6 @@ fn collect(cli: &Cli) -> Result<Raw, Error> {
     let specimen = examined.snapshot.devices.first().map(|device| device.number);
     let has = |attribute: &Attribute| specimen.is_some_and(|number| host.has_attribute(number, *attribute));
     Ok(Raw {
-        findings: examined.found,
         attributes: Attribute::ALL.into_iter().filter(has).collect(),
         settings: Tunable::ALL
             .into_iter()
@@ -484,7 +482,7 @@ fn document(raw: &Raw) -> Document {
         ramdisks: snapshot.disks.iter().map(ramdisk).collect(),
         other_swap: raw.swaps.iter().filter(|swap| swap.zram_number().is_none()).map(other_swap).collect(),
         benchmark: raw.benchmark.as_ref().map(verdict),
-        checks: raw.findings.iter().map(check).collect(),
+        checks: raw.snapshot.problems.iter().map(check).collect(),
     }
 }
 
@@ -761,7 +759,6 @@ mod tests {
     /// A machine on which everything that can be any text is `secret`.
     fn machine(secret: &str, snapshot: Snapshot, benchmark: Stored<benchmark::Report>) -> Raw {
         Raw {
-            findings: snapshot.problems.clone(),
             snapshot,
             attributes: vec![Attribute::CompAlgorithm, Attribute::Writeback],
             settings: vec![

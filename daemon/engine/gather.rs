@@ -25,6 +25,16 @@ use logic::vm::{Advice, Tunable};
 
 /// Reads everything needed to plan these settings.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
+    read(host, settings, |_| true)
+}
+
+/// The same without reading from devices that zramd has set up, or from their backing devices: a disk may not answer.
+pub fn gather_patiently<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
+    read(host, settings, |is_ours| !is_ours)
+}
+
+/// Reads a device only if `wanted`, which knows whether there is a record of it.
+fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Result<Facts, Error> {
     let mut facts = machine(host);
     facts.mounts = mounts(host)?;
     facts.mount_namespace = host.mount_namespace();
@@ -37,9 +47,8 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     for number in host.device_numbers().or_else(absent)? {
         let mut found = device(host, number)?;
         // Devices of other programs are not opened.
-        if settings.devices.iter().any(|device| device.number == number)
-            || facts.records.contains_key(&Target::Device(number))
-        {
+        let is_ours = facts.records.contains_key(&Target::Device(number));
+        if (is_ours || settings.devices.iter().any(|device| device.number == number)) && wanted(is_ours) {
             // Only root can look.
             found.seen = seen(host, number, &found).unwrap_or_default();
         }
@@ -64,15 +73,16 @@ pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
     }
     accounts(host, settings, &mut facts);
     for device in &settings.devices {
+        let is_ours = facts.records.contains_key(&Target::Device(device.number));
         match device.writeback.as_ref().map(|writeback| &writeback.store) {
-            Some(Store::Device(path)) => {
+            Some(Store::Device(path)) if wanted(is_ours) => {
                 drop(facts.backing.insert(path.clone(), backing(host, path)));
             }
             Some(Store::File { path, .. }) => {
                 let found = file_place(host, path, &facts);
                 facts.files.insert(path.clone(), found);
             }
-            None => {}
+            Some(Store::Device(_)) | None => {}
         }
     }
     programs(host, settings, &mut facts);

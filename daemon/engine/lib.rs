@@ -27,4 +27,5 @@ mod undo;
 pub mod work;
 
 pub use error::{Error, ErrorKind};
-pub use provision::{apply, check, check_elsewhere, down, plan, plan_elsewhere, revert, up, up_vm};
+pub use provision::{apply, check_elsewhere, down, plan, plan_elsewhere, revert, up, up_vm};
+pub use reload::check;

@@ -13,16 +13,14 @@ use super::scratch;
 use super::undo::{is_ours, roll_back, take_back};
 use host::{Cause, Host};
 use logic::config::Loaded;
-use logic::config::problem::{Origin, Problem};
 use logic::config::settings::Settings;
 use logic::device::attribute::Attribute;
-use logic::facts::{BackingFacts, Facts, PathKind};
+use logic::facts::Facts;
 use logic::outcome::Outcome;
 use logic::plan as planner;
 use logic::plan::adopt::Found;
-use logic::plan::{Activation, Decision, Item, Plan};
+use logic::plan::{Activation, Plan};
 use logic::proc::SwapLine;
-use logic::ramdisk::UnitDisk;
 use logic::record::{Progress, Record, Target, Undo};
 
 /// A plan and its results.
@@ -297,40 +295,4 @@ pub fn check_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
         // Without a device to ask, any algorithm may be offered.
         offered(host, facts).ok();
     })
-}
-
-/// Checks the configuration for this machine: finds what a plan refuses. `disks` are tmpfs disks that PID 1 mounted for us.
-/// What this user cannot look at counts as usable.
-pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitDisk>) -> Plan {
-    let settings = &loaded.settings;
-    // A container is not the machine that is configured.
-    let found = if host.container().is_some() { None } else { gather(host, settings).ok() };
-    let Some(mut facts) = found else { return check_elsewhere(host, loaded) };
-    facts.unit_disks = disks;
-    // Other swap, zswap and other programs are no mistakes of the configuration; `plan` and `doctor` name them.
-    let is_configured = |number| settings.devices.iter().any(|device| device.number == number);
-    facts.swaps.retain(|swap| swap.zram_number().is_some_and(is_configured));
-    facts.tunables.clear();
-    if !settings.devices.iter().any(|device| device.yields) {
-        facts.other_managers.clear();
-    }
-    if !host.is_privileged() {
-        facts.backing.retain(|_, found| !matches!(found, BackingFacts::Unreadable(_)));
-        facts.files.retain(|_, found| ![found.directory, found.kind].contains(&PathKind::Hidden));
-    }
-    let mut plan = planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
-    // A conflict with what is set up has no position in the configuration.
-    let is_new = |item: &&Item| {
-        let name = item.target.to_string();
-        item.decision == Decision::Refused
-            && matches!(item.target, Target::Device(_))
-            && !plan.problems.iter().any(|problem| problem.about == name)
-    };
-    let problem = |item: &Item| {
-        let origin = Origin { key: item.target.to_string(), ..Origin::default() };
-        Problem::error(origin, item.reason.clone()).kind(item.kind.unwrap_or(ErrorKind::Unsafe))
-    };
-    let conflicts: Vec<Problem> = plan.items.iter().filter(is_new).map(problem).collect();
-    plan.problems.extend(conflicts);
-    plan
 }

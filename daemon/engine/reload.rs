@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::error::Error;
-use super::gather::gather;
+use super::gather::{gather, gather_patiently};
 use super::provision;
 use host::Host;
 use logic::change::{Action, Change, changes};
 use logic::config::Loaded;
 use logic::config::edit::Edit;
 use logic::config::settings::Settings;
-use logic::facts::Facts;
+use logic::facts::{BackingFacts, Facts, PathKind};
+use logic::finding::Finding;
 use logic::outcome::Outcome;
 use logic::overlay::{self, Overlay, Override, Standing, section_of_path};
 use logic::plan as planner;
@@ -41,6 +42,8 @@ pub struct Scope {
     pub forced: bool,
     /// tmpfs disks that PID 1 mounted for us.
     pub disks: Vec<UnitDisk>,
+    /// Whether to read nothing from devices of zramd, which may not answer.
+    pub patient: bool,
 }
 
 /// Compares the configuration with the machine; changes nothing. Planned as by the daemon even where zramd activates
@@ -51,7 +54,11 @@ pub fn survey<H: Host>(
     activation: Activation,
     scope: &Scope,
 ) -> Result<Survey, Error> {
-    let mut facts = gather(host, &loaded.settings)?;
+    let mut facts = if scope.patient {
+        gather_patiently(host, &loaded.settings)?
+    } else {
+        gather(host, &loaded.settings)?
+    };
     facts.unit_disks.clone_from(&scope.disks);
     measure_disks(host, &mut facts);
     let planned = |settings| planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
@@ -68,6 +75,32 @@ pub fn survey<H: Host>(
         changes.retain(|change| only.contains(&change.target));
     }
     Ok(Survey { plan, changes, facts })
+}
+
+/// Checks the configuration for this machine: finds what a plan refuses. `disks` are tmpfs disks that PID 1 mounted for us.
+/// What this user cannot look at counts as usable.
+pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitDisk>) -> Plan {
+    let settings = &loaded.settings;
+    // A container is not the machine that is configured.
+    let found = if host.container().is_some() { None } else { gather(host, settings).ok() };
+    let Some(mut facts) = found else { return provision::check_elsewhere(host, loaded) };
+    facts.unit_disks = disks;
+    measure_disks(host, &mut facts);
+    if !host.is_privileged() {
+        facts.backing.retain(|_, found| !matches!(found, BackingFacts::Unreadable(_)));
+        facts.files.retain(|_, found| ![found.directory, found.kind].contains(&PathKind::Hidden));
+    }
+    let mut plan = planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
+    let changes = changes(&plan, &facts, Activation::Managed, false);
+    // What is not configured here is no mistake of this file.
+    let is_refused =
+        |change: &&Change| change.action == Action::Refuse && plan.item(&change.target).is_some();
+    let refused = changes.iter().filter(is_refused);
+    // A refusal of the planner has a finding already.
+    let is_new = |found: &Finding| !plan.problems.iter().any(|problem| problem.object == found.object);
+    let found: Vec<Finding> = refused.filter_map(Change::finding).filter(is_new).collect();
+    plan.problems.extend(found);
+    plan
 }
 
 fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ErrorKind;
 use super::facts::{Facts, Use};
+use super::finding::{Code, Finding, Level};
 use super::human::{bytes_per, human};
 use super::plan::diff::{changed_in_use, round_up};
 use super::plan::{Activation, Decision, Item, Plan};
@@ -171,6 +172,32 @@ fn name_units(change: &mut Change, plan: &Plan, facts: &Facts) {
     let options = wanted.and_then(options_of_mount);
     let differs = options.is_some() && present.and_then(options_of_mount) != options;
     change.remount = wanted.filter(|_| differs).map(mounting_unit);
+}
+
+impl Change {
+    /// The finding about a difference between the configuration and the machine; `None` without one.
+    pub fn finding(&self) -> Option<Finding> {
+        let (name, detail) = (self.target.to_string(), &self.detail);
+        let reload = "run `zramdctl reload`";
+        let (code, message, remedy) = match self.action {
+            Action::Keep => return None,
+            Action::Refuse => (
+                Code::Refused,
+                format!("{name} is not as configured, and a reload does not change it: {detail}"),
+                "change its section to match the device, or run `zramdctl reload --force`, which discards its contents",
+            ),
+            Action::Create => {
+                (Code::NotSetUp, format!("{name} is configured but not set up ({detail})"), reload)
+            }
+            action => (
+                Code::NotInLine,
+                format!("{name} is not as configured; a reload would {action} it ({detail})"),
+                reload,
+            ),
+        };
+        let level = if self.action == Action::Refuse { Level::Error } else { Level::Warning };
+        Some(Finding { kind: self.kind, ..Finding::new(level, code, &name, message, remedy) })
+    }
 }
 
 fn refused(target: &Target, kind: ErrorKind, why: impl Into<String>) -> Change {

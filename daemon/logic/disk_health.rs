@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::duration;
-use crate::finding::NEARLY_FULL_PERCENT;
-use crate::finding::{Code, Finding, Level};
+use crate::finding::{Code, Finding, Level, is_nearly_full};
 use crate::human::human;
 use crate::ramdisk::status::{DiskStatus, LoadState, SaveResult};
 use crate::sample::{DiskView, Snapshot};
@@ -16,10 +15,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     let mut add = |level, code, message, remedy: String| {
         found.push(Finding::new(level, code, name, message, remedy));
     };
-    if disk.mounted
-        && disk.size_bytes > 0
-        && disk.used_bytes / 100 * 100 >= disk.size_bytes / 100 * NEARLY_FULL_PERCENT
-    {
+    if disk.mounted && is_nearly_full(disk.used_bytes, disk.size_bytes) {
         add(
             Level::Warning,
             Code::DiskNearlyFull,

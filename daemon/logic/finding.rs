@@ -1,13 +1,20 @@
-//! A finding: a problem of the machine, or something worth knowing.
+//! A finding: a mistake in the configuration, a problem of the machine, or something worth knowing.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::ErrorKind;
+use super::origin::Origin;
 use super::text::worded;
 
 /// Percentage in use from which a device, its memory limit or a RAM disk counts as nearly full.
-pub const NEARLY_FULL_PERCENT: u64 = 95;
+const NEARLY_FULL_PERCENT: u64 = 95;
+
+/// Whether that much of a size or limit is in use; 0 is no limit.
+pub fn is_nearly_full(used: u64, limit: u64) -> bool {
+    limit > 0 && used / 100 * 100 >= limit / 100 * NEARLY_FULL_PERCENT
+}
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -158,24 +165,30 @@ impl fmt::Display for Code {
     }
 }
 
-/// A finding.
+/// A finding. All of them are reported, not only the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Severity.
+    /// Severity. With an error in the configuration, the section, or for a syntax error the file, is not used.
     pub level: Level,
     /// Code.
     pub code: Code,
     /// The object concerned: a device, a file; empty for the machine.
     pub object: String,
-    /// The message: one sentence, which names the object.
+    /// The message: one sentence, which names the object unless there is a place.
     pub message: String,
     /// What to do, in one line.
     pub remedy: String,
+    /// Kind of error with which a target is refused, if it is about the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ErrorKind>,
+    /// Its place, if it is about the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Origin>,
 }
 
 impl Finding {
-    /// Creates a finding.
+    /// Creates a finding about the machine.
     pub fn new(
         level: Level,
         code: Code,
@@ -183,11 +196,154 @@ impl Finding {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Finding {
-        Finding { level, code, object: object.to_owned(), message: worded(message), remedy: worded(remedy) }
+        Finding {
+            level,
+            code,
+            object: object.to_owned(),
+            message: worded(message),
+            remedy: worded(remedy),
+            kind: None,
+            place: None,
+        }
     }
 
-    /// Whether both have the same code and object.
+    /// A mistake: the section or file is not used.
+    pub fn error(origin: Origin, message: impl Into<String>) -> Finding {
+        let found = Finding::new(Level::Error, Code::ConfigInvalid, &origin.place(), message, "");
+        Finding { kind: Some(ErrorKind::Config), place: Some(origin), ..found }
+    }
+
+    /// A doubtful setting: it is used, or ignored without harm.
+    pub fn warning(origin: Origin, message: impl Into<String>) -> Finding {
+        Finding { level: Level::Warning, code: Code::ConfigDoubtful, ..Finding::error(origin, message) }
+    }
+
+    /// Why a target is refused.
+    pub fn refusal(kind: ErrorKind, origin: &Origin, reason: impl Into<String>) -> Finding {
+        Finding::error(origin.clone(), reason).kind(kind)
+    }
+
+    /// Sets the kind of error.
+    #[must_use]
+    pub fn kind(mut self, kind: ErrorKind) -> Finding {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// Sets the object concerned.
+    #[must_use]
+    pub fn about(mut self, object: impl Into<String>) -> Finding {
+        self.object = object.into();
+        self
+    }
+
+    /// Sets the code.
+    #[must_use]
+    pub fn code(mut self, code: Code) -> Finding {
+        self.code = code;
+        self
+    }
+
+    /// Sets what to do.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
+        self.remedy = worded(remedy);
+        self
+    }
+
+    /// Its key in the configuration, `section.key`; empty without one.
+    pub fn key(&self) -> &str {
+        self.place.as_ref().map_or("", |place| &place.key)
+    }
+
+    /// Its line, counted from 1; 0 without one.
+    pub fn line(&self) -> u32 {
+        self.place.as_ref().map_or(0, |place| place.line)
+    }
+
+    /// The message after its place: `/etc/zramd/zramd.toml:3: zram0.zram-size: …`
+    pub fn sentence(&self) -> String {
+        let place = self.place.as_ref().map(Origin::place).unwrap_or_default();
+        let parts = [place.as_str(), self.key(), self.message.as_str()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+    }
+
+    /// Message and remedy.
+    pub fn text(&self) -> String {
+        match self.remedy.as_str() {
+            "" => self.message.clone(),
+            remedy => format!("{} ({remedy})", self.message),
+        }
+    }
+
+    /// `/etc/zramd/zramd.toml:3:9: zram0.zram-size: what is wrong (what to write)`. Always one line, even if quoted text has several:
+    /// each line of the kernel log is an entry of its own.
+    pub fn one_line(&self) -> String {
+        let mut text = String::new();
+        if let Some(place) = &self.place {
+            if !place.file.as_os_str().is_empty() {
+                text.push_str(&place.file.display().to_string());
+                if place.line > 0 {
+                    text.push_str(&format!(":{}:{}", place.line, place.column));
+                }
+                text.push_str(": ");
+            }
+            if !place.key.is_empty() {
+                text.push_str(&format!("{}: ", place.key));
+            }
+        }
+        text.push_str(&self.text());
+        let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+        text.chars().map(visible).collect()
+    }
+
+    /// Whether both have the same code, object and place.
     pub fn is_same(&self, other: &Finding) -> bool {
-        (self.code, &self.object) == (other.code, &other.object)
+        (self.code, &self.object, self.key()) == (other.code, &other.object, other.key())
+    }
+}
+
+/// Adds what a comparison with the configuration found to what is known about the machine, which says more: neither the same again, nor
+/// that a target is not as configured, if there is a reason.
+pub fn add(known: &mut Vec<Finding>, more: impl IntoIterator<Item = Finding>) {
+    for one in more {
+        let is_difference = matches!(one.code, Code::Refused | Code::NotSetUp | Code::NotInLine);
+        let is_covered = |other: &Finding| {
+            other.object == one.object && (is_difference || (other.code == one.code && other.place.is_none()))
+        };
+        if !known.iter().any(is_covered) {
+            known.push(one);
+        }
+    }
+}
+
+/// Whether one of them is an error.
+pub fn has_errors(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.level == Level::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_cannot_begin_a_line_of_its_own() {
+        let origin = Origin { key: "a\nb".to_owned(), ..Origin::default() };
+        let found = Finding::error(origin, "`\u{1b}[31m` is unknown").remedy("write\tb");
+        assert_eq!(found.one_line(), r"a\nb: `\u{1b}[31m` is unknown (write\tb)");
+    }
+
+    #[test]
+    fn a_sentence_begins_with_the_place() {
+        let origin =
+            Origin { file: "/f".into(), line: 3, key: "zram0.zram-size".to_owned(), ..Origin::default() };
+        let found = Finding::error(origin, "there is no `RAM`").remedy("did you mean `ram`?");
+        assert_eq!((found.object.as_str(), found.code), ("/f:3", Code::ConfigInvalid));
+        assert_eq!(found.sentence(), "/f:3: zram0.zram-size: there is no `RAM`");
+        assert_eq!(found.text(), "there is no `RAM` (did you mean `ram`?)");
+        assert_eq!(
+            Finding::new(Level::Note, Code::SwapOff, "zram0", "zram0 is off", "").sentence(),
+            "zram0 is off"
+        );
     }
 }

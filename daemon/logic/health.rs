@@ -3,17 +3,16 @@
 //! The daemon returns them as `Problems`; `zramdctl status` and `doctor` print them. Computed from a [`Snapshot`] and a
 //! few facts, worst first.
 
-use super::config::problem::{Problem, Severity};
 use super::disk_health::{disk_findings, disks_findings};
-use super::facts::{Does, OtherManager};
-use super::finding::{Code, Finding, Level, NEARLY_FULL_PERCENT};
+use super::facts::OtherManager;
+use super::finding::{Code, Finding, Level, is_nearly_full};
 use super::hibernation;
 use super::human::human;
+use super::neighbours::Neighbours;
 use super::proc::{SwapLine, zram_number};
 use super::record::{Damaged, Target, adopt_or_forget};
 use super::resize;
 use super::sample::{DeviceView, RoleView, Snapshot, StateView, SwapView};
-use super::vm::ZSWAP_REMEDY;
 
 /// Facts besides the snapshot.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +47,10 @@ const WORTH_JUDGING: u64 = 16 << 20;
 /// All findings, worst first; the order is stable.
 pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     let mut found = Vec::new();
-    found.extend(around.config.iter().cloned());
+    found.extend(around.config.iter().map(|mistake| match mistake.remedy.as_str() {
+        "" => mistake.clone().remedy("see `zramdctl check`"),
+        _ => mistake.clone(),
+    }));
     for name in &around.lost {
         found.push(Finding::new(
             Level::Error,
@@ -86,11 +88,8 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     };
     found.extend(resize::findings(&snapshot.maintenance.resizes, size));
     for device in snapshot.devices.iter().filter(|device| device.managed) {
-        device_findings(device, snapshot.memory.total_bytes, &mut found);
-        // What is said about a RAM disk is not said about its device.
-        if !snapshot.disks.iter().any(|disk| disk.device == device.name) {
-            found.extend(filesystem_full(device));
-        }
+        let has_disk = snapshot.disks.iter().any(|disk| disk.device == device.name);
+        found.extend(device_findings(device, snapshot.memory.total_bytes, has_disk));
     }
     for disk in &snapshot.disks {
         disk_findings(disk, &mut found);
@@ -101,161 +100,170 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     found
 }
 
-/// Converts a problem of the configuration.
-pub fn config_finding(problem: &Problem) -> Finding {
-    let origin = &problem.origin;
-    let place = origin.place();
-    let (level, code) = match problem.severity {
-        Severity::Error => (Level::Error, Code::ConfigInvalid),
-        Severity::Warning => (Level::Warning, Code::ConfigDoubtful),
-    };
-    let (code, object) = problem.code.map_or((code, &place), |code| (code, &problem.about));
-    let mut message = problem.message.clone();
-    if !origin.key.is_empty() {
-        message = format!("{}: {message}", origin.key);
-    }
-    if problem.code.is_none() && !place.is_empty() {
-        message = format!("{place}: {message}");
-    }
-    let remedy = problem.hint.clone().unwrap_or_else(|| "see `zramdctl check`".to_owned());
-    Finding::new(level, code, object, message, remedy)
-}
+/// A condition of a device: severity, code, the message if it holds, and what to do. The number is the memory of the machine, in bytes.
+type Condition = (Level, Code, fn(&DeviceView, u64) -> Option<String>, fn(&DeviceView, u64) -> String);
 
-fn device_findings(device: &DeviceView, memory_bytes: u64, found: &mut Vec<Finding>) {
-    let name = device.name.as_str();
-    let stats = &device.stats;
-    let mut add = |level, code, message, remedy: String| {
-        found.push(Finding::new(level, code, name, message, remedy));
-    };
-    if device.state == StateView::Unfinished {
-        add(
-            Level::Error,
-            Code::Unfinished,
-            format!("the set-up of {name} was interrupted, or is still running"),
-            format!("if this persists, run `zramd-setup down {name}`, then `zramdctl reload`"),
-        );
-    }
-    if device.state == StateView::Ready && device.role == RoleView::Swap {
-        add(
-            Level::Warning,
-            Code::SwapOff,
-            format!("{name} is set up as swap but not switched on"),
-            format!("run `zramdctl swap on {name}`"),
-        );
-    }
-    if device.writeback_missing {
-        add(
-            Level::Warning,
-            Code::WritebackMissing,
-            format!("{name} has write-back configured, but it is inactive"),
+const OF_DEVICES: [Condition; 11] = [
+    (
+        Level::Error,
+        Code::Unfinished,
+        |DeviceView { name, state, .. }, _| {
+            let is_unfinished = *state == StateView::Unfinished;
+            is_unfinished.then(|| format!("the set-up of {name} was interrupted, or is still running"))
+        },
+        |DeviceView { name, .. }, _| {
+            format!("if this persists, run `zramd-setup down {name}`, then `zramdctl reload`")
+        },
+    ),
+    (
+        Level::Warning,
+        Code::SwapOff,
+        |DeviceView { name, state, role, .. }, _| {
+            let is_off = *state == StateView::Ready && *role == RoleView::Swap;
+            is_off.then(|| format!("{name} is set up as swap but not switched on"))
+        },
+        |DeviceView { name, .. }, _| format!("run `zramdctl swap on {name}`"),
+    ),
+    (
+        Level::Warning,
+        Code::WritebackMissing,
+        |DeviceView { name, writeback_missing, .. }, _| {
+            writeback_missing.then(|| format!("{name} has write-back configured, but it is inactive"))
+        },
+        |DeviceView { name, .. }, _| {
             format!(
                 "`journalctl -b -u zramd-setup@{name}` says why; then `zramdctl swap off {name}` and `swap on`"
-            ),
-        );
-    }
-    if stats.io.failed_reads > 0 {
-        add(
-            Level::Error,
-            Code::ReadsFailed,
-            format!("{} reads of {name} failed: pages of programs or files were lost", stats.io.failed_reads),
-            "check the kernel's log, save your data and reboot".to_owned(),
-        );
-    }
-    if stats.io.failed_writes > 0 {
-        add(
-            Level::Error,
-            Code::WritesFailed,
-            format!("{} writes to {name} failed for lack of memory", stats.io.failed_writes),
+            )
+        },
+    ),
+    (
+        Level::Error,
+        Code::ReadsFailed,
+        |DeviceView { name, stats, .. }, _| {
+            let failed = stats.io.failed_reads;
+            (failed > 0)
+                .then(|| format!("{failed} reads of {name} failed: pages of programs or files were lost"))
+        },
+        |_, _| "check the kernel's log, save your data and reboot".to_owned(),
+    ),
+    (
+        Level::Error,
+        Code::WritesFailed,
+        |DeviceView { name, stats, .. }, _| {
+            let failed = stats.io.failed_writes;
+            (failed > 0).then(|| format!("{failed} writes to {name} failed for lack of memory"))
+        },
+        |DeviceView { stats, .. }, _| {
             match stats.memory.mem_limit {
-                0 => "end programs, or write pages back to a disk (writeback-file, with writeback in [maintenance])".to_owned(),
-                limit => format!("raise or remove zram-resident-limit (now {})", human(limit)),
-            },
-        );
-    }
-    if let Some(swap) = device.swap.filter(is_nearly_full) {
-        let full = swap.used_bytes / 1000 * 1000 >= swap.size_bytes / 1000 * FULL_PERMILLE;
-        add(
-            if full { Level::Error } else { Level::Warning },
-            if full { Code::SwapFull } else { Code::SwapNearlyFull },
-            format!(
-                "{} of the {} of swap on {name} are in use",
-                human(swap.used_bytes),
-                human(swap.size_bytes)
-            ),
-            match fit(device, memory_bytes) {
-                Some(Fit::Small { size }) => format!(
-                    "raise zram-size of [{name}] to about {}: at the present ratio, even that takes only half of the memory when full",
-                    human(size)
-                ),
-                _ => format!("raise zram-size of [{name}], or write a writeback-file into it"),
-            },
-        );
-    }
-    if let Some(Fit::Large { size, takes }) = fit(device, memory_bytes) {
-        add(
-            Level::Note,
-            Code::SizeDoubtful,
-            format!(
-                "at the present ratio, the {} of swap on {name} would take {}, more than twice the memory of this machine",
+            0 => "end programs, or write pages back to a disk (writeback-file, with writeback in [maintenance])".to_owned(),
+            limit => format!("raise or remove zram-resident-limit (now {})", human(limit)),
+        }
+        },
+    ),
+    (Level::Error, Code::SwapFull, |device, _| in_use(device, is_full), enlarge),
+    (Level::Warning, Code::SwapNearlyFull, |device, _| in_use(device, |swap| !is_full(swap)), enlarge),
+    (
+        Level::Note,
+        Code::SizeDoubtful,
+        |device, memory| {
+            let Some(Fit::Large { takes, .. }) = fit(device, memory) else { return None };
+            Some(format!(
+                "at the present ratio, the {} of swap on {} would take {}, more than twice the memory of this machine",
                 human(device.disk_size_bytes),
+                device.name,
                 human(takes)
-            ),
-            format!(
-                "lower zram-size of [{name}] to about {}, or write a writeback-file into it",
-                human(size)
-            ),
-        );
-    }
-    let limit = stats.memory.mem_limit;
-    if limit > 0 && stats.memory.mem_used_total / 100 * 100 >= limit / 100 * NEARLY_FULL_PERCENT {
-        add(
-            Level::Warning,
-            Code::MemoryLimitNear,
-            format!("{name} uses {} of its limit of {}", human(stats.memory.mem_used_total), human(limit)),
-            "raise or remove zram-resident-limit: at the limit, writes fail".to_owned(),
-        );
-    }
-    if stats.derived.huge_share > 0.5 && stats.memory.orig_data_size >= WORTH_JUDGING {
-        add(
-            Level::Warning,
-            Code::Incompressible,
-            format!("more than half of the data on {name} is incompressible, so it saves little memory"),
-            match device.role {
-                RoleView::Filesystem => {
-                    "a tmpfs or a directory on a disk suits files better that do not compress".to_owned()
-                }
-                _ => "add a writeback-device or writeback-file for such pages".to_owned(),
-            },
-        );
-    }
-}
-
-/// A file system that is nearly full. Its size cannot change while it has contents.
-fn filesystem_full(device: &DeviceView) -> Option<Finding> {
-    let (name, mount) = (device.name.as_str(), device.mount.as_ref()?);
-    let is_full =
-        mount.size_bytes > 0 && mount.used_bytes / 100 * 100 >= mount.size_bytes / 100 * NEARLY_FULL_PERCENT;
-    is_full.then(|| {
-        Finding::new(
-            Level::Warning,
-            Code::FilesystemNearlyFull,
-            name,
-            format!(
+            ))
+        },
+        |device, memory| match fit(device, memory) {
+            Some(Fit::Large { size, .. }) => {
+                let (name, size) = (&device.name, human(size));
+                format!("lower zram-size of [{name}] to about {size}, or write a writeback-file into it")
+            }
+            _ => String::new(),
+        },
+    ),
+    (
+        Level::Warning,
+        Code::MemoryLimitNear,
+        |DeviceView { name, stats, .. }, _| {
+            let (used, limit) = (stats.memory.mem_used_total, stats.memory.mem_limit);
+            is_nearly_full(used, limit)
+                .then(|| format!("{name} uses {} of its limit of {}", human(used), human(limit)))
+        },
+        |_, _| "raise or remove zram-resident-limit: at the limit, writes fail".to_owned(),
+    ),
+    (
+        Level::Warning,
+        Code::Incompressible,
+        |DeviceView { name, stats, .. }, _| {
+            let is_huge = stats.derived.huge_share > 0.5 && stats.memory.orig_data_size >= WORTH_JUDGING;
+            is_huge.then(|| {
+                format!("more than half of the data on {name} is incompressible, so it saves little memory")
+            })
+        },
+        |device, _| match device.role {
+            RoleView::Filesystem => {
+                "a tmpfs or a directory on a disk suits files better that do not compress".to_owned()
+            }
+            _ => "add a writeback-device or writeback-file for such pages".to_owned(),
+        },
+    ),
+    (
+        // Its size cannot change while it has contents.
+        Level::Warning,
+        Code::FilesystemNearlyFull,
+        |DeviceView { name, mount, .. }, _| {
+            let mount = mount.as_ref().filter(|mount| is_nearly_full(mount.used_bytes, mount.size_bytes))?;
+            Some(format!(
                 "{} of the {} of {} on {} ({name}) are in use",
                 human(mount.used_bytes),
                 human(mount.size_bytes),
                 mount.fs_type,
                 mount.mount_point
-            ),
+            ))
+        },
+        |DeviceView { name, .. }, _| {
             format!(
                 "remove what is not needed, or raise zram-size of [{name}], which takes effect at the next boot"
-            ),
-        )
+            )
+        },
+    ),
+];
+
+/// The findings about a device; `has_disk` if a RAM disk is on it, which has its own about its space.
+fn device_findings(device: &DeviceView, memory: u64, has_disk: bool) -> impl Iterator<Item = Finding> {
+    let rows =
+        OF_DEVICES.iter().filter(move |(_, code, ..)| !(has_disk && *code == Code::FilesystemNearlyFull));
+    rows.filter_map(move |(level, code, message, remedy)| {
+        let message = message(device, memory)?;
+        Some(Finding::new(*level, *code, &device.name, message, remedy(device, memory)))
     })
 }
 
-fn is_nearly_full(swap: &SwapView) -> bool {
-    swap.size_bytes > 0 && swap.used_bytes / 100 * 100 >= swap.size_bytes / 100 * NEARLY_FULL_PERCENT
+fn is_nearly_used(swap: &SwapView) -> bool {
+    is_nearly_full(swap.used_bytes, swap.size_bytes)
+}
+
+fn is_full(swap: &SwapView) -> bool {
+    swap.used_bytes / 1000 * 1000 >= swap.size_bytes / 1000 * FULL_PERMILLE
+}
+
+/// The usage of swap that is nearly full, if it is of this degree.
+fn in_use(device: &DeviceView, degree: fn(&SwapView) -> bool) -> Option<String> {
+    let swap = device.swap.filter(is_nearly_used).filter(degree)?;
+    let (used, size) = (human(swap.used_bytes), human(swap.size_bytes));
+    Some(format!("{used} of the {size} of swap on {} are in use", device.name))
+}
+
+fn enlarge(device: &DeviceView, memory: u64) -> String {
+    let name = &device.name;
+    match fit(device, memory) {
+        Some(Fit::Small { size }) => format!(
+            "raise zram-size of [{name}] to about {}: at the present ratio, even that takes only half of the memory when full",
+            human(size)
+        ),
+        _ => format!("raise zram-size of [{name}], or write a writeback-file into it"),
+    }
 }
 
 /// A size in bytes that is clearly wrong for what a swap device stores, and a better one.
@@ -286,7 +294,7 @@ fn fit(device: &DeviceView, memory_bytes: u64) -> Option<Fit> {
     let takes = u64::try_from(takes).unwrap_or(u64::MAX);
     if memory.mem_limit == 0 && takes / 2 > memory_bytes {
         Some(Fit::Large { size: size(memory_bytes / 4 * 3), takes })
-    } else if is_nearly_full(&swap) && takes < memory_bytes / 3 {
+    } else if is_nearly_used(&swap) && takes < memory_bytes / 3 {
         Some(Fit::Small { size: size(memory_bytes / 2) })
     } else {
         None
@@ -305,57 +313,21 @@ pub fn is_outranked(snapshot: &Snapshot, swaps: &[SwapLine]) -> bool {
 }
 
 fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<Finding>) {
-    let ours: Vec<&DeviceView> =
-        snapshot.devices.iter().filter(|device| device.managed && device.swap.is_some()).collect();
-    if around.zswap && !ours.is_empty() {
-        found.push(Finding::new(
-            Level::Warning,
-            Code::ZswapActive,
-            "",
-            "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty",
-            ZSWAP_REMEDY,
-        ));
-    }
-    let lowest = ours.iter().filter_map(|device| device.swap.map(|swap| swap.priority)).min();
-    for swap in around.swaps.iter().filter(|swap| swap.zram_number().is_none()) {
-        if lowest.is_some_and(|lowest| swap.priority >= lowest) {
-            found.push(Finding::new(
-                Level::Warning,
-                Code::PriorityInverted,
-                &swap.path.to_string(),
-                format!("{} has priority {}, not below that of compressed swap", swap.path, swap.priority),
-                "give it a lower priority (`pri=` in fstab), or raise swap-priority",
-            ));
-        }
-    }
-    let claims = |other: &&OtherManager| !(around.yields && other.does == Does::Devices);
-    for other in around.other_managers.iter().filter(claims) {
-        let (code, message, remedy) = match other.import {
-            Some(name) if !around.configured => (
-                Code::ImportOffered,
-                format!(
-                    "{} {} here ({}), and zramd is not configured",
-                    other.name,
-                    other.does.verb(),
-                    other.file
-                ),
-                format!(
-                    "run `zramdctl import {name}` to see its configuration for zramd, with --write to write it"
-                ),
-            ),
-            _ => (
-                Code::ForeignManager,
-                format!(
-                    "{} is configured here too ({}); two may claim the same {}",
-                    other.name,
-                    other.file,
-                    other.does.claim()
-                ),
-                other.remedy(),
-            ),
-        };
-        found.push(Finding::new(Level::Warning, code, other.file, message, remedy));
-    }
+    let is_ours = |number| {
+        let is_damaged = |damaged: &Damaged| damaged.target == Some(Target::Device(number));
+        snapshot.devices.iter().any(|device| device.managed && device.number == number)
+            || around.damaged.iter().any(is_damaged)
+    };
+    let managed = snapshot.devices.iter().filter(|device| device.managed);
+    let neighbours = Neighbours {
+        lowest: managed.filter_map(|device| device.swap.map(|swap| swap.priority)).min(),
+        swaps: around.swaps.iter().filter(|swap| !swap.zram_number().is_some_and(is_ours)).collect(),
+        zswap: around.zswap,
+        managers: &around.other_managers,
+        configured: around.configured,
+        yields: around.yields,
+    };
+    found.extend(neighbours.findings());
     for setting in snapshot.vm.iter().filter(|setting| setting.is_changed()) {
         found.push(Finding::new(
             Level::Warning,
@@ -652,25 +624,5 @@ mod tests {
             let lines: Vec<SwapLine> = swaps.iter().map(|(path, priority)| line(path, *priority)).collect();
             assert_eq!(is_outranked(&snapshot, &lines), expected, "{swaps:?}");
         }
-    }
-
-    #[test]
-    fn mistakes_in_the_configuration_name_their_place() {
-        let origin = super::super::config::problem::Origin {
-            file: "/etc/zramd/zramd.toml".into(),
-            line: 3,
-            key: "zram0.zram-size".to_owned(),
-            ..Default::default()
-        };
-        let around = Surroundings {
-            config: vec![config_finding(&Problem::error(origin, "there is no `RAM`"))],
-            ..Surroundings::default()
-        };
-        let found = findings(&Snapshot::default(), &around);
-        assert_eq!(
-            (found[0].object.as_str(), found[0].code),
-            ("/etc/zramd/zramd.toml:3", Code::ConfigInvalid)
-        );
-        assert_eq!(found[0].message, "/etc/zramd/zramd.toml:3: zram0.zram-size: there is no `RAM`");
     }
 }

@@ -1,40 +1,56 @@
-//! Problems as text: with the line underlined for terminals, on one line for the journal.
+//! Findings as text, with the line of the configuration underlined.
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Level as Shown, Renderer, Snippet};
 
 use crate::config::Loaded;
-use crate::config::problem::{Problem, Severity};
 use crate::exit::ExitStatus;
+use crate::finding::{Finding, Level};
+use crate::origin::Origin;
 use crate::plan::{Decision, Item, Plan};
 use crate::record::Target;
 
 /// Result of checking a configuration: one line, and the exit status.
 pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
-    let usable = plan.items.iter().filter(|item| item.decision == Decision::Planned);
-    let (devices, others): (Vec<&Target>, Vec<&Target>) =
-        usable.map(|item| &item.target).partition(|target| matches!(target, Target::Device(_)));
-    let disks = others.iter().filter(|target| matches!(target, Target::RamDisk(_))).count();
-    let is_skipped =
-        |item: &&Item| item.decision == Decision::Skipped && matches!(item.target, Target::Device(_));
-    let skipped = plan.items.iter().filter(is_skipped);
-    let skipped: Vec<String> = skipped.map(|item| format!("{} ({})", item.target, item.reason)).collect();
-    let mut count = count(devices.len(), disks);
-    if !skipped.is_empty() {
-        count.push_str(&format!("; {} skipped: {}", skipped.len(), skipped.join(", ")));
-    }
-    if plan.problems.is_empty() && loaded.disabled_by_cmdline {
-        (
-            "no mistakes found, but the kernel command line has systemd.zram=0: nothing is used".to_owned(),
-            ExitStatus::Success,
-        )
-    } else if plan.problems.is_empty() && loaded.merged.sections.is_empty() {
-        let text = "nothing is configured: no section was found; `zramdctl init --now` proposes a configuration, and zramd.toml(5) lists the files that are read";
-        (text.to_owned(), ExitStatus::Success)
-    } else if plan.problems.is_empty() {
-        (format!("no mistakes found: {count}"), ExitStatus::Success)
-    } else {
-        (format!("still usable: {count}"), ExitStatus::Failure)
-    }
+    let count = counted(plan, loaded);
+    let text = match (plan.problems.is_empty(), loaded.disabled_by_cmdline) {
+        (false, _) => return (format!("still usable: {count}"), ExitStatus::Failure),
+        (true, true) => {
+            "no mistakes found, but the kernel command line has systemd.zram=0: nothing is used".to_owned()
+        }
+        (true, false) if loaded.merged.sections.is_empty() => {
+            "nothing is configured: no section was found; `zramdctl init --now` proposes a configuration, and zramd.toml(5) lists the files that are read".to_owned()
+        }
+        (true, false) => format!("no mistakes found: {count}"),
+    };
+    (text, ExitStatus::Success)
+}
+
+/// The usable devices and RAM disks, then the sections of others, each with what becomes of it.
+fn counted(plan: &Plan, loaded: &Loaded) -> String {
+    let all =
+        || plan.items.iter().filter(|item| matches!(item.target, Target::Device(_) | Target::RamDisk(_)));
+    let usable = |disk: bool| {
+        let is_usable = |item: &&Item| {
+            item.decision == Decision::Planned && matches!(item.target, Target::RamDisk(_)) == disk
+        };
+        all().filter(is_usable).count()
+    };
+    let decided = |decision| all().filter(move |item| item.decision == decision);
+    let skipped =
+        decided(Decision::Skipped).map(|item| format!("{} ({})", item.target, item.reason)).collect();
+    let refused = decided(Decision::Refused).map(|item| item.target.to_string()).collect();
+    let left_out = plan.left_out(loaded);
+    let (off, mistaken): (Vec<_>, Vec<_>) = left_out.partition(|(_, is_off)| *is_off);
+    let names = |sections: Vec<(&str, bool)>| sections.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let rest: [(Vec<String>, &str); 4] = [
+        (skipped, "skipped"),
+        (refused, "refused"),
+        (names(mistaken), "not usable"),
+        (names(off), "switched off"),
+    ];
+    let rest = rest.into_iter().filter(|(names, _)| !names.is_empty());
+    let rest = rest.map(|(names, what)| format!("; {} {what}: {}", names.len(), names.join(", ")));
+    count(usable(false), usable(true)) + &rest.collect::<String>()
 }
 
 /// `2 zram devices, 1 RAM disk`.
@@ -43,25 +59,27 @@ pub fn count(devices: usize, ramdisks: usize) -> String {
     format!("{}, {}", plural(devices, "zram device"), plural(ramdisks, "RAM disk"))
 }
 
-/// All problems, each with its position, the line underlined, and a correction.
-pub fn render(problems: &[Problem], colour: bool) -> String {
+/// All findings, each with its position, the line underlined, and a correction.
+pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let rendered: Vec<String> = problems.iter().map(|problem| render_one(problem, &renderer)).collect();
+    let rendered: Vec<String> = findings.into_iter().map(|finding| render_one(finding, &renderer)).collect();
     rendered.join("\n\n") + "\n"
 }
 
-fn render_one(problem: &Problem, renderer: &Renderer) -> String {
-    let level = match problem.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
+fn render_one(finding: &Finding, renderer: &Renderer) -> String {
+    let level = match finding.level {
+        Level::Error => Shown::ERROR,
+        Level::Warning => Shown::WARNING,
+        Level::Note => Shown::NOTE,
     };
-    let origin = &problem.origin;
+    let nowhere = Origin::default();
+    let origin = finding.place.as_ref().unwrap_or(&nowhere);
     let title = if origin.line == 0 && !origin.file.as_os_str().is_empty() {
-        format!("{}: {}", origin.file.display(), problem.message)
+        format!("{}: {}", origin.file.display(), finding.message)
     } else if origin.key.is_empty() {
-        problem.message.clone()
+        finding.message.clone()
     } else {
-        format!("{}: {}", origin.key, problem.message)
+        format!("{}: {}", origin.key, finding.message)
     };
     let file = origin.file.display().to_string();
     let mut group =
@@ -82,41 +100,8 @@ fn render_one(problem: &Problem, renderer: &Renderer) -> String {
             .annotation(AnnotationKind::Primary.span(start..end));
         group = group.element(snippet);
     }
-    if let Some(hint) = &problem.hint {
-        group = group.element(Level::HELP.message(hint.as_str()));
+    if !finding.remedy.is_empty() {
+        group = group.element(Shown::HELP.message(finding.remedy.as_str()));
     }
     renderer.render(&[group])
-}
-
-/// `/etc/zramd/zramd.toml:3:9: zram0.zram-size: what is wrong (what to write)`. Always one line, even if quoted text
-/// has several: each line of the kernel log is an entry of its own.
-pub fn one_line(problem: &Problem) -> String {
-    let origin = &problem.origin;
-    let mut text = String::new();
-    if !origin.file.as_os_str().is_empty() {
-        text.push_str(&origin.file.display().to_string());
-        if origin.line > 0 {
-            text.push_str(&format!(":{}:{}", origin.line, origin.column));
-        }
-        text.push_str(": ");
-    }
-    if !origin.key.is_empty() {
-        text.push_str(&format!("{}: ", origin.key));
-    }
-    text.push_str(&problem.text());
-    let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(visible).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::problem::Origin;
-
-    #[test]
-    fn what_is_quoted_cannot_begin_a_line_of_its_own() {
-        let origin = Origin { key: "a\nb".to_owned(), ..Origin::default() };
-        let problem = Problem::error(origin, "`\u{1b}[31m` is unknown").hint("write\tb");
-        assert_eq!(one_line(&problem), r"a\nb: `\u{1b}[31m` is unknown (write\tb)");
-    }
 }

@@ -1,4 +1,11 @@
-//! Names of units.
+//! Names of units, and the paths in them.
+
+/// An absolute path without `.`, double or trailing slash; `None` if it is relative or has `..`.
+pub fn normalised(path: &str) -> Option<String> {
+    let parts = || path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    (path.starts_with('/') && parts().all(|part| part != ".."))
+        .then(|| format!("/{}", parts().collect::<Vec<_>>().join("/")))
+}
 
 /// Converts a path to a unit name like `systemd-escape --path` (systemd.unit(5), "String escaping for inclusion in unit
 /// names").

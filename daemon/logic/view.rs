@@ -11,14 +11,12 @@ use super::benchmark::score::Profile;
 use super::change::Change;
 use super::config::Loaded;
 use super::config::edit::Edit;
-use super::config::problem::{Problem, Severity};
+use super::config::fragment::Section;
 use super::config::schema::section_of;
-use super::finding::Finding;
-use super::health::config_finding;
+use super::finding::{Finding, Level};
 use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
 use super::ramdisk::UnitDisk;
-use super::render::one_line;
 
 /// The parts of the configuration that other programs than the planner need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,10 +25,8 @@ pub struct View {
     pub files: Vec<String>,
     /// Its problems.
     pub findings: Vec<Finding>,
-    /// The errors among them, one line each.
-    pub errors: Vec<String>,
-    /// All sections, by name.
-    pub sections: BTreeMap<String, SectionView>,
+    /// The name of each section, and the file in which it begins.
+    pub sections: BTreeMap<String, String>,
     /// Runtime overrides.
     #[serde(default)]
     pub overrides: Vec<Override>,
@@ -65,34 +61,21 @@ pub struct MaintenanceView {
     pub recompress: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SectionView {
-    /// The file in which it begins.
-    pub file: String,
-    /// Its errors and warnings, one line each, with the file of each.
-    pub problems: Vec<(String, String)>,
-    /// The errors among them.
-    pub errors: Vec<String>,
-}
-
 impl View {
+    /// The errors, one line each.
+    pub fn errors(&self) -> Vec<String> {
+        self.findings.iter().filter(|found| found.level == Level::Error).map(Finding::one_line).collect()
+    }
+
+    /// What is wrong in a section.
+    pub fn of_section(&self, section: &str) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |found| section_of(found.key()).as_deref() == Some(section))
+    }
+
     /// The view of a configuration.
     pub fn of(loaded: &Loaded) -> View {
-        let is_error = |problem: &&Problem| problem.severity == Severity::Error;
-        let mut sections: BTreeMap<String, SectionView> = BTreeMap::new();
-        for (name, section) in &loaded.merged.sections {
-            let file = section.origin.file.display().to_string();
-            sections.insert(name.clone(), SectionView { file, ..SectionView::default() });
-        }
-        for problem in &loaded.problems {
-            let Some(section) = section_of(&problem.origin.key) else { continue };
-            let view = sections.entry(section).or_default();
-            let file = problem.origin.file.display().to_string();
-            view.problems.push((file, format!("{}: {}", problem.origin.key, problem.text())));
-            if is_error(&problem) {
-                view.errors.push(one_line(problem));
-            }
-        }
+        let sections = loaded.merged.sections.iter();
+        let file = |section: &Section| section.origin.file.display().to_string();
         let disks = loaded.settings.ramdisks.iter();
         let maintenance = loaded.settings.maintenance.as_ref().map(|asked| MaintenanceView {
             every_seconds: asked.needs_timer().then_some(asked.interval.as_secs()),
@@ -102,9 +85,8 @@ impl View {
         });
         View {
             files: loaded.files.iter().map(|path| path.display().to_string()).collect(),
-            findings: loaded.problems.iter().map(config_finding).collect(),
-            errors: loaded.problems.iter().filter(is_error).map(one_line).collect(),
-            sections,
+            findings: loaded.problems.clone(),
+            sections: sections.map(|(name, section)| (name.clone(), file(section))).collect(),
             overrides: loaded.merged.overrides.clone(),
             disks: disks
                 .map(|disk| UnitDisk {
@@ -115,8 +97,7 @@ impl View {
                     watch: disk.watch,
                 })
                 .collect(),
-            yields: !loaded.settings.devices.is_empty()
-                && loaded.settings.devices.iter().all(|device| device.yields),
+            yields: loaded.settings.all_yield(),
             maintenance: maintenance.unwrap_or_default(),
             stops_swapping: loaded.settings.vm.as_ref().is_some_and(|vm| vm.stops_incompressible),
             profile: loaded.settings.benchmark.profile,

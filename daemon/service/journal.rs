@@ -181,7 +181,7 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
         };
         log::log!(
             level, MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code.as_str(), ZRAMD_OBJECT = object;
-            "{} ({})", found.message, found.remedy
+            "{} ({})", found.sentence(), found.remedy
         );
     }
     for found in before.iter().filter(|found| !has(now, found)) {
@@ -190,7 +190,7 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
             ZRAMD_PROBLEM = found.code.to_string().as_str(),
             ZRAMD_OBJECT = found.object.as_str();
             "no longer: {}",
-            found.message
+            found.sentence()
         );
     }
 }

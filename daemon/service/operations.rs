@@ -125,8 +125,8 @@ impl Core {
             }
         };
         let section = format!("zram{number}");
-        if let Some(found) = view.sections.get(&section) {
-            let message = format!("[{section}] is configured already, in {}", found.file);
+        if let Some(file) = view.sections.get(&section) {
+            let message = format!("[{section}] is configured already, in {file}");
             return Err(invalid(format!(
                 "{message}; change it there, or run `zramdctl resize {section} SIZE`"
             )));

@@ -20,6 +20,7 @@ use host::linux::{LinuxHost, edit, files, unit_files};
 use logic::change::{Action, Change};
 use logic::config::edit::Edit;
 use logic::config::lasting::FILE;
+use logic::finding::{Finding, Level, has_errors};
 use logic::outcome::Outcome;
 use logic::overlay::section_of_path;
 use logic::record::Target;
@@ -110,10 +111,10 @@ pub async fn view(core: &Core) -> Result<View> {
 
 /// Refuses while the configuration has mistakes.
 pub fn must_be_valid(view: &View) -> Result<()> {
-    if view.errors.is_empty() {
+    if !has_errors(&view.findings) {
         return Ok(());
     }
-    let message = format!("{}\nthe old configuration remains active", view.errors.join("\n"));
+    let message = format!("{}\nthe old configuration remains active", view.errors().join("\n"));
     Err(Error::new(ErrorKind::Config, message))
 }
 
@@ -252,7 +253,8 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Bo
     let sentence = sentence(&outcomes);
     handle.outcomes(outcomes);
     // If a file cannot be read, it is unknown which sections are obsolete.
-    let is_known = sentence.is_ok() && wish.goal != Goal::Add && proposal.view.errors.is_empty();
+    let is_known =
+        sentence.is_ok() && wish.goal != Goal::Add && !has_errors(&proposal.view.findings);
     if let Some(Obsolete { edits, view }) = proposal.obsolete.filter(|_| is_known) {
         for edit in edits {
             write(edit).await?;
@@ -278,10 +280,10 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Bo
 
 /// An error if a section has mistakes in this file; unknown keys count, because the caller can correct them.
 pub fn must_be_without_mistakes(section: &str, file: &str, view: &View) -> Result<()> {
-    let found = view.sections.get(section).map(|found| found.problems.as_slice()).unwrap_or_default();
-    let own = found.iter().filter(|(place, _)| place.ends_with(file));
+    let is_own = |found: &&Finding| found.place.as_ref().is_some_and(|place| place.file.ends_with(file));
     // A warning for a file, but an error here.
-    let messages: Vec<&str> = own.map(|(_, message)| message.as_str()).collect();
+    let own = view.of_section(section).filter(is_own);
+    let messages: Vec<String> = own.map(|found| format!("{}: {}", found.key(), found.text())).collect();
     if messages.is_empty() {
         Ok(())
     } else {
@@ -314,14 +316,16 @@ fn claim_disks(core: &Arc<Core>, handle: &Handle, changes: &mut [Change]) -> Vec
 /// An error if a target that was named is not configured, is disabled, or has mistakes.
 pub fn must_be_configured(target: &Target, proposal: &Proposal) -> Result<()> {
     let section = target.to_string();
-    let found = proposal.view.sections.get(&section);
-    if let Some(errors) = found.map(|found| &found.errors).filter(|errors| !errors.is_empty()) {
+    let errors = proposal.view.of_section(&section).filter(|found| found.level == Level::Error);
+    let errors: Vec<String> = errors.map(Finding::one_line).collect();
+    if !errors.is_empty() {
         return Err(Error::new(ErrorKind::Config, errors.join("; ")));
     }
+    let found = proposal.view.sections.get(&section);
     let change = proposal.changes.iter().find(|change| change.target == *target);
     match (change.map(|change| change.action), found) {
-        (Some(Action::Remove) | None, Some(found)) => {
-            Err(Error::new(ErrorKind::NotFound, format!("[{section}] is switched off in {}", found.file)))
+        (Some(Action::Remove) | None, Some(file)) => {
+            Err(Error::new(ErrorKind::NotFound, format!("[{section}] is switched off in {file}")))
         }
         (Some(Action::Remove) | None, None) => Err(Error::new(
             ErrorKind::NotFound,

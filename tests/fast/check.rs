@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use engine::reload::{Scope, survey};
 use host::{BlockProbe, Host, MountSpec};
-use logic::config::problem::{Problem, Severity};
 use logic::config::schema::section_of;
 use logic::config::{self, Loaded};
 use logic::error::ErrorKind;
+use logic::finding::{Code, Finding, Level};
 use logic::plan::Activation;
 use sim::kernel::KernelConfig;
 use sim::{SimHost, SimMachine};
@@ -15,10 +15,10 @@ use sim::{SimHost, SimMachine};
 /// Section, key and kind.
 type Refused = BTreeSet<(Option<String>, String, ErrorKind)>;
 
-fn refused(problems: &[Problem]) -> Refused {
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+fn refused(problems: &[Finding]) -> Refused {
+    let errors = problems.iter().filter(|problem| problem.level == Level::Error);
     errors
-        .map(|problem| (section_of(&problem.origin.key), problem.origin.key.clone(), problem.kind))
+        .map(|problem| (section_of(problem.key()), problem.key().to_owned(), problem.kind.unwrap()))
         .collect()
 }
 
@@ -157,8 +157,8 @@ fn check_looks_at_the_same_mounts_disks_and_files_as_plan() {
 fn a_number_without_a_unit_that_is_hardly_anything_is_doubtful() {
     let doubtful = |text: &str| {
         let problems = engine::check(&machine().process(), &loaded(text), Vec::new()).problems;
-        assert!(problems.iter().all(|problem| problem.severity == Severity::Warning), "{problems:?}");
-        problems.into_iter().map(|problem| problem.origin.key).collect::<Vec<_>>()
+        assert!(problems.iter().all(|problem| problem.level == Level::Warning), "{problems:?}");
+        problems.iter().map(|problem| problem.key().to_owned()).collect::<Vec<_>>()
     };
     for text in ["zram-size = 8", "zram-size = \"8\""] {
         assert_eq!(doubtful(&format!("[zram0]\n{text}")), ["zram0.zram-size"], "{text}");
@@ -187,8 +187,8 @@ fn a_fraction_that_is_meant_in_percent_is_refused_at_its_place() {
     let problems =
         engine::check(&machine().process(), &loaded("[zram0]\nzram-fraction = 50"), Vec::new()).problems;
     let [problem] = &problems[..] else { panic!("{problems:?}") };
-    assert_eq!((problem.origin.key.as_str(), problem.origin.line), ("zram0.zram-fraction", 2));
-    assert!(problem.hint.as_deref().unwrap().starts_with("zram-fraction"), "{problem:?}");
+    assert_eq!((problem.key(), problem.line()), ("zram0.zram-fraction", 2));
+    assert!(problem.remedy.starts_with("zram-fraction"), "{problem:?}");
 }
 
 #[test]
@@ -201,7 +201,12 @@ fn a_check_refuses_what_another_program_uses_and_not_what_zramd_has_set_up() {
     assert_eq!(checked(&host, &loaded), Refused::new());
     let changed =
         self::loaded("[zram0]\nmount-point = \"/srv/a\"\nzram-size = 99\n[zram1]\nzram-size = 64\n");
-    assert_eq!(checked(&host, &changed), Refused::new(), "how to get there is the plan's business");
+    let would_lose = engine::check(&host, &changed, Vec::new()).problems;
+    let found: Vec<_> = would_lose.iter().map(|found| (found.code, found.object.as_str())).collect();
+    assert_eq!(found, [(Code::Refused, "zram0")], "the swap can be set up again");
+    assert!(would_lose[0].message.contains("lose its contents"), "{would_lose:?}");
+    let moved = self::loaded("[zram0]\nmount-point = \"/srv/b\"\n[zram1]\n");
+    assert_eq!(engine::check(&host, &moved, Vec::new()).problems.len(), 1, "as another mount point does");
     // Without records, the devices are those of another program.
     machine.change().records.clear();
     let planned = refused(&engine::plan(&host, &loaded, Activation::Direct).unwrap().problems);

@@ -22,7 +22,10 @@ fn check_names_every_mistake_and_ends_with_1() {
         5,
         "{messages}"
     );
-    assert_eq!(result, "still usable: 2 zram devices, 0 RAM disks\n");
+    assert_eq!(
+        result,
+        "still usable: 2 zram devices, 0 RAM disks; 4 not usable: ramdisk.cache, zram1, zram2, zram3\n"
+    );
     let good = setup(&["check", &file("config/example.toml")]);
     assert_eq!(
         (good.status.code(), texts(&good).0.as_str()),
@@ -111,9 +114,9 @@ fn problems_in_json_have_their_place() {
     assert_eq!(output.status.code(), Some(1));
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let problem = &plan["problems"][0];
-    assert_eq!((problem["line"].as_u64(), problem["column"].as_u64()), (Some(2), Some(14)));
-    assert_eq!(problem["key"], "zram0.zram-size");
-    assert!(problem["hint"].as_str().unwrap().contains("4KiB"));
+    assert_eq!((problem["place"]["line"].as_u64(), problem["place"]["column"].as_u64()), (Some(2), Some(14)));
+    assert_eq!(problem["place"]["key"], "zram0.zram-size");
+    assert!(problem["remedy"].as_str().unwrap().contains("4KiB"));
 }
 
 /// `--root` reads configuration and memory below a directory, to plan for another machine.
@@ -200,7 +203,7 @@ fn a_pipe_among_the_drop_ins_is_named_and_left_out() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|problem| (problem["severity"].as_str().unwrap(), problem["file"].as_str().unwrap()))
+        .map(|problem| (problem["level"].as_str().unwrap(), problem["place"]["file"].as_str().unwrap()))
         .collect();
     // The last one is world-writable.
     let writable = drop_ins.join("40-c.toml");

@@ -96,13 +96,17 @@ fn check_prints_what_is_configured_and_each_problem_as_json() {
     assert_eq!(code, Some(1));
     let mut problems = found["problems"].as_array().unwrap().clone();
     // The temporary directory is mounted on the machine apart.
-    problems.retain(|problem| problem["key"] != "zram4.mount-point");
-    let keys: Vec<&str> = problems.iter().map(|problem| problem["key"].as_str().unwrap()).collect();
+    problems.retain(|problem| problem["place"]["key"] != "zram4.mount-point");
+    let keys: Vec<&str> = problems.iter().map(|problem| problem["place"]["key"].as_str().unwrap()).collect();
     let algorithm = |device: &str| format!("{device}.compression-algorithm");
     let algorithms = ["zram0", "zram1", "zram2"].map(algorithm);
     assert_eq!(keys[..3], algorithms);
     assert_eq!(keys[3..], ["zram3.options", "zram4.options"]);
-    assert!(problems.iter().all(|problem| problem["kind"] == "config" && problem["line"].as_u64() > Some(1)));
+    assert!(
+        problems
+            .iter()
+            .all(|problem| problem["kind"] == "config" && problem["place"]["line"].as_u64() > Some(1))
+    );
     let (code, found) = check("config/example.toml");
     assert_eq!((code, &found["problems"]), (Some(0), &serde_json::json!([])));
     assert_eq!((&found["devices"][0]["name"], found["schema_version"].as_u64()), (&"zram0".into(), Some(1)));
@@ -147,7 +151,7 @@ fn a_plan_for_a_file_with_a_mistake_has_no_changes() {
         );
         assert!(messages.starts_with("error: ") && messages.contains("z.toml:"), "{text}: {messages}");
         assert_eq!((code, &json["changes"]), (Some(1), &serde_json::json!([])), "{text}");
-        assert_eq!(json["problems"][0]["severity"], "error", "{text}");
+        assert_eq!(json["problems"][0]["level"], "error", "{text}");
     }
 }
 
@@ -162,7 +166,7 @@ fn a_plan_names_the_place_of_a_refusal_and_what_is_skipped() {
     assert!(result.contains("\nskip    zram248  its size is 0\n"), "{result}");
     assert!(messages.contains("z.toml:2:") && messages.contains("= help: "), "{messages}");
     assert_eq!(
-        (&json["problems"][0]["line"], &json["problems"][0]["key"]),
+        (&json["problems"][0]["place"]["line"], &json["problems"][0]["place"]["key"]),
         (&2.into(), &"zram247.zram-size".into())
     );
     assert_eq!(json["skipped"], serde_json::json!([{"object": "zram248", "reason": "its size is 0"}]));
@@ -244,7 +248,10 @@ fn a_check_is_strict_and_says_the_same_as_that_of_setup() {
     let (result, messages) = texts(&output);
     assert_eq!(
         (output.status.code(), result.as_str()),
-        (Some(1), "still usable: 2 zram devices, 0 RAM disks\n")
+        (
+            Some(1),
+            "still usable: 2 zram devices, 0 RAM disks; 4 not usable: ramdisk.cache, zram1, zram2, zram3\n"
+        )
     );
     assert_eq!(messages.lines().filter(|line| line.starts_with("error: ")).count(), 5, "{messages}");
     let theirs = texts(&setup(&["check", &file])).1;
@@ -287,9 +294,12 @@ fn a_doctor_finds_mistakes_and_names_fixes() {
     assert_eq!((value["schema_version"].as_u64(), output.status.code()), (Some(1), Some(1)));
     let problems = value["problems"].as_array().unwrap();
     assert_eq!(problems[0]["code"], "config-invalid");
-    let names = |found: &&serde_json::Value, name: &str| found["message"].as_str().unwrap().contains(name);
-    let found = problems.iter().find(|found| names(found, "zram1.zram-size")).unwrap();
-    assert!(names(&found, "`RAM`") && found["remedy"].as_str().unwrap().contains("`ram`"), "{found}");
+    let found = problems.iter().find(|found| found["place"]["key"] == "zram1.zram-size").unwrap();
+    assert!(
+        found["message"].as_str().unwrap().contains("`RAM`")
+            && found["remedy"].as_str().unwrap().contains("`ram`"),
+        "{found}"
+    );
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{golden, mistake, repository};
 use logic::config::key::Key;
-use logic::config::problem::Severity;
 use logic::config::schema::SectionKind;
 use logic::config::settings::PageSource;
 use logic::config::{self, Loaded, schema, settings};
 use logic::exit::ExitStatus;
 use logic::facts::Facts;
+use logic::finding::Level;
 use logic::plan::{self, Activation, Decision, Plan};
 use logic::proc::Memory;
 use logic::record::Target;
@@ -76,10 +76,8 @@ fn every_key_is_read() {
         let before = context(kind, key.name);
         let loaded = load(&[&format!("{before}{} = 2020-01-01\n", key.name)]);
         let line = u32::try_from(before.lines().count()).unwrap() + 1;
-        let found = loaded
-            .problems
-            .iter()
-            .any(|problem| problem.severity == Severity::Error && problem.origin.line == line);
+        let found =
+            loaded.problems.iter().any(|problem| problem.level == Level::Error && problem.line() == line);
         assert!(found, "{}: {:?}", key.name, loaded.problems);
     }
 }
@@ -389,7 +387,7 @@ fn p09_p16_p22_p25_p26_bad_values_are_refused_at_their_place() {
         ("[zram0]\nenabled = \"yes\"", 2),
     ] {
         let loaded = load(&[text]);
-        assert!(loaded.problems.iter().any(|problem| problem.origin.line == line), "{text}");
+        assert!(loaded.problems.iter().any(|problem| problem.line() == line), "{text}");
         assert!(loaded.settings.devices.is_empty() && loaded.settings.ramdisks.is_empty(), "{text}");
         told += &mistake(text, &loaded.problems);
     }
@@ -415,7 +413,7 @@ fn a_size_that_cannot_be_computed_fails_its_device_only() {
     let plan = planned(8_013_220, &load(&["[zram0]\nzram-size = \"0/0\"\n[zram1]"]));
     assert_eq!(plan.items[0].decision, Decision::Refused);
     assert_eq!(plan.items[1].decision, Decision::Planned);
-    assert_eq!((plan.problems.len(), plan.problems[0].origin.line), (1, 2));
+    assert_eq!((plan.problems.len(), plan.problems[0].line()), (1, 2));
 }
 
 #[test]
@@ -425,7 +423,7 @@ fn unknown_keys_cause_a_warning_with_a_suggestion_and_the_section_is_used() {
     {
         let loaded = load(&[&format!("[zram0]\n{key} = 5")]);
         assert_eq!(loaded.settings.devices.len(), 1);
-        assert!(loaded.problems[0].hint.as_ref().unwrap().contains(&format!("`{meant}`")));
+        assert!(loaded.problems[0].remedy.contains(&format!("`{meant}`")));
     }
 }
 
@@ -458,6 +456,10 @@ fn a_check_without_files_does_not_report_success() {
     let skipped = "zram1 (its size is 0), zram2 (this machine has 7.6 GiB of RAM, more than its host-memory-limit of 1.0 GiB)";
     assert_eq!(line, format!("no mistakes found: 1 zram device, 0 RAM disks; 2 skipped: {skipped}"));
     assert_eq!(status, ExitStatus::Success);
+    let text = "[zram0]\nzram-size =\n[zram1]\nenabled = false\n[zram2]\nzram-size = \"1KiB\"\n[ramdisk.a]\nsize = 1\n";
+    let rest = "1 refused: zram2; 2 not usable: ramdisk.a, zram0; 1 switched off: zram1";
+    let expected = (format!("still usable: 0 zram devices, 0 RAM disks; {rest}"), ExitStatus::Failure);
+    assert_eq!(verdict(text), expected, "no section is dropped");
 }
 
 #[test]
@@ -535,5 +537,5 @@ fn disks_on_zram_get_unique_numbers() {
     let taken = load(&[&format!("[zram7]\n{}", disk("c", "zram-device = 7"))]);
     assert!(taken.settings.ramdisks.is_empty());
     assert!(taken.problems[0].message.contains("zram7"), "{:?}", taken.problems);
-    assert_eq!(taken.problems[0].origin.line, 6);
+    assert_eq!(taken.problems[0].line(), 6);
 }

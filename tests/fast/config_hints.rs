@@ -2,7 +2,7 @@
 
 use crate::config::{context, keys, load};
 use crate::support::{golden, mistake};
-use logic::config::problem::Severity;
+use logic::finding::Level;
 
 /// A text with one mistake, and its hint.
 type Case = (&'static str, &'static str);
@@ -13,7 +13,7 @@ fn check(name: &str, cases: &[Case]) {
     for (text, hint) in cases {
         let loaded = load(&[text]);
         assert_eq!(loaded.problems.len(), 1, "{text}: {:#?}", loaded.problems);
-        assert_eq!(loaded.problems[0].hint.as_deref(), Some(*hint), "{text}");
+        assert_eq!(loaded.problems[0].remedy, *hint, "{text}");
         told += &mistake(text, &loaded.problems);
     }
     golden(&format!("tests/golden/diagnostics/{name}.txt"), &told);
@@ -224,7 +224,7 @@ fn two_ram_disks_do_not_share_a_store() {
     let refused = |stores: [&str; 2]| {
         let loaded = load(&[&(disk("a", stores[0]) + &disk("b", stores[1]))]);
         let left: Vec<String> = loaded.settings.ramdisks.iter().map(|disk| disk.name.clone()).collect();
-        (loaded.problems.iter().map(|problem| problem.origin.key.clone()).collect::<Vec<_>>(), left)
+        (loaded.problems.iter().map(|problem| problem.key().to_owned()).collect::<Vec<_>>(), left)
     };
     let only_a = (vec!["ramdisk.b.store".to_owned()], vec!["a".to_owned()]);
     assert_eq!(refused(["/var/s", "/var/s"]), only_a);
@@ -313,7 +313,12 @@ fn mistakes_of_syntax_are_in_our_own_words() {
         ],
     );
     let pasted = load(&["[zram0]\nzram-size = ram / 2\ncompression-algorithm = zstd\n"]);
-    let hints: Vec<_> = pasted.problems.iter().filter_map(|problem| problem.hint.as_deref()).collect();
+    let hints: Vec<_> = pasted
+        .problems
+        .iter()
+        .map(|problem| problem.remedy.as_str())
+        .filter(|text| !text.is_empty())
+        .collect();
     assert_eq!(hints, [both, "write compression-algorithm = \"zstd\""]);
 }
 
@@ -354,14 +359,17 @@ fn no_hint_is_the_next_mistake() {
         let line = u32::try_from(before.lines().count()).unwrap() + 1;
         for written in WRITTEN.iter().flat_map(|text| [(*text).to_owned(), format!("\"{text}\"")]) {
             let text = format!("{before}{} = {written}\n", key.name);
-            for problem in load(&[&text]).problems.iter().filter(|problem| problem.origin.line == line) {
-                let Some(hint) = &problem.hint else { continue };
+            for problem in load(&[&text]).problems.iter().filter(|problem| problem.line() == line) {
+                let hint = &problem.remedy;
+                if hint.is_empty() {
+                    continue;
+                }
                 let meant = hint.strip_prefix("write for example ").or(hint.strip_prefix("write "));
                 let Some(meant) = meant.filter(|meant| meant.starts_with(key.name)) else { continue };
                 let two = meant.replace(", recompression-algorithm", "\nrecompression-algorithm");
                 let two = two.replace(", and in [maintenance] ", "\n[maintenance]\n");
                 let problems = load(&[&format!("{before}{two}\n")]).problems;
-                let next = problems.iter().find(|problem| problem.severity == Severity::Error);
+                let next = problems.iter().find(|problem| problem.level == Level::Error);
                 assert_eq!(next, None, "{text}: {hint}");
                 followed += 1;
             }

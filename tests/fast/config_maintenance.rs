@@ -105,10 +105,7 @@ fn mistakes_in_maintenance_name_line_key_and_remedy() {
         let loaded = load(&[&format!("[maintenance]\n{text}\n")]);
         assert_eq!(loaded.problems.len(), 1, "{text}: {:#?}", loaded.problems);
         let found = &loaded.problems[0];
-        assert_eq!(
-            (found.origin.key.as_str(), found.origin.line),
-            (format!("maintenance.{key}").as_str(), 2)
-        );
+        assert_eq!((found.key(), found.line()), (format!("maintenance.{key}").as_str(), 2));
         told += &mistake(text, &loaded.problems);
     }
     golden("tests/golden/diagnostics/maintenance.txt", &told);
@@ -129,6 +126,6 @@ fn a_secondary_algorithm_that_is_not_denser_is_refused() {
     let Some(Request::Device(request)) = &plan.item(&Target::Device(0)).unwrap().request else { panic!() };
     assert_eq!(request.recompression.len(), 1);
     assert_eq!(request.recompression[0].to_string(), "zstd(level=15)");
-    let found = plan.problems.iter().map(|problem| (problem.origin.key.as_str(), problem.origin.line));
+    let found = plan.problems.iter().map(|problem| (problem.key(), problem.line()));
     assert_eq!(found.collect::<Vec<_>>(), [("zram0.recompression-algorithm", 3)]);
 }

@@ -16,7 +16,6 @@ use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::expr::{Expr, Variables, size_in_bytes};
 use logic::plan::{Activation, Plan, Step, report};
-use logic::render;
 use sim::kernel::KernelConfig;
 use sim::{Module, SimMachine, State, survive};
 
@@ -116,8 +115,7 @@ fn plan(machine: &SimMachine, loaded: &Loaded) -> Plan {
 }
 
 fn text(plan: &Plan) -> String {
-    let problems: Vec<String> =
-        plan.problems.iter().map(|problem| format!("\n{}\n", render::one_line(problem))).collect();
+    let problems: Vec<String> = plan.findings().map(|found| format!("\n{}\n", found.one_line())).collect();
     report::text(plan) + &problems.concat()
 }
 

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use logic::config;
-use logic::config::problem::{Problem, Severity};
 use logic::config::settings::SizeRule;
 use logic::device::algorithm::Algorithm;
 use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
 use logic::facts::{BackingFacts, DeviceFacts, Does, Facts, PathKind, Support};
 use logic::finding::Code;
+use logic::finding::{Finding, Level};
 use logic::plan::{self, Activation, Decision, Plan, Step, Taken};
 use logic::proc::{Memory, MountLine, SwapLine};
 use logic::record::{Record, Target};
@@ -52,8 +52,8 @@ fn sizes_that_only_exceed_the_memory_together_are_a_warning() {
         let plan = plan_of(&text, &facts());
         assert!(plan.items.iter().all(|item| item.decision == Decision::Planned), "{text}");
         assert_eq!(plan.problems.len(), usize::from(warns), "{:?}", plan.problems);
-        assert!(plan.problems.iter().all(|problem| problem.severity == Severity::Warning));
-        assert!(plan.problems.iter().all(|problem| problem.origin.line == 4));
+        assert!(plan.problems.iter().all(|problem| problem.level == Level::Warning));
+        assert!(plan.problems.iter().all(|problem| problem.line() == 4));
     }
 }
 
@@ -67,13 +67,13 @@ fn ram_disks_that_exceed_the_memory_are_a_warning() {
     ] {
         let disk = format!("mount-point = \"/srv/a\"\nbackend = \"{backend}\"\nsize = \"{size}\"\n");
         let plan = plan_of(&format!("[ramdisk.a]\n{disk}"), &facts());
-        let found: Vec<_> = plan.problems.iter().map(|problem| (problem.severity, problem.code)).collect();
-        let expected = (Severity::Warning, Some(Code::DisksExceedMemory));
+        let found: Vec<_> = plan.problems.iter().map(|problem| (problem.level, problem.code)).collect();
+        let expected = (Level::Warning, Code::DisksExceedMemory);
         assert_eq!(found, vec![expected; usize::from(warns)], "{disk}");
     }
     let text = "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"60%\"\n[ramdisk.b]\nmount-point = \"/b\"\nsize = \"60%\"\n";
     let [together] = &plan_of(text, &facts()).problems[..] else { panic!("{text}") };
-    assert_eq!((together.code, together.origin.line), (Some(Code::DisksExceedMemory), 6));
+    assert_eq!((together.code, together.line()), (Code::DisksExceedMemory, 6));
 }
 
 fn mount(device: (u32, u32), mount_point: &str) -> MountLine {
@@ -111,7 +111,7 @@ fn check(text: &str, facts: &Facts, expected: Option<(ErrorKind, &str)>) {
             );
             assert!(item.reason.contains(reason), "{text}: {}", item.reason);
             let problem = plan.problems.iter().find(|problem| problem.message == item.reason).unwrap();
-            assert!(problem.origin.line > 0, "{text}: it says where");
+            assert!(problem.line() > 0, "{text}: it says where");
             assert!(plan.groups.iter().all(|group| group.target != item.target), "nothing is done about it");
         }
     }
@@ -156,15 +156,15 @@ fn what_cannot_be_meant_is_a_warning() {
         (swap("1GiB", &format!("{recompressed}[maintenance]\nrecompress = true")), "", &[]),
     ] {
         let problems = plan_of(&text, &facts()).problems;
-        let found: Vec<&str> = problems.iter().map(|problem| problem.origin.key.as_str()).collect();
+        let found: Vec<&str> = problems.iter().map(Finding::key).collect();
         assert_eq!(
             found,
             Some(key).filter(|key| !key.is_empty()).into_iter().collect::<Vec<_>>(),
             "{text}: {problems:?}"
         );
-        let said: String = problems.iter().map(Problem::text).collect();
+        let said: String = problems.iter().map(Finding::text).collect();
         assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
-        assert!(problems.iter().all(|problem| problem.severity == Severity::Warning), "{problems:?}");
+        assert!(problems.iter().all(|problem| problem.level == Level::Warning), "{problems:?}");
     }
 }
 
@@ -359,12 +359,12 @@ fn a_device_of_another_program_is_refused_and_its_user_named() {
 }
 
 #[test]
-fn other_swap_is_better_only_with_a_higher_priority() {
+fn other_swap_has_to_have_a_lower_priority() {
     let swap = |priority| SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority };
-    for (priority, warned) in [(99, false), (100, false), (101, true)] {
+    for (priority, warned) in [(99, false), (100, true), (101, true)] {
         let facts = Facts { swaps: vec![swap(priority)], ..facts() };
-        let problems = plan_of("[zram0]\nswap-priority = 100", &facts).problems;
-        assert_eq!(problems.iter().any(|problem| problem.code == Some(Code::PriorityInverted)), warned);
+        let found = plan_of("[zram0]\nswap-priority = 100", &facts).neighbours;
+        assert_eq!(found.iter().any(|found| found.code == Code::PriorityInverted), warned);
     }
 }
 
@@ -389,12 +389,14 @@ fn only_steps_of_extra_features_may_fail_with_a_warning() {
 fn conflicts_cause_a_warning() {
     let better = SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority: 200 };
     let tunables = [(logic::vm::Tunable::Zswap, "Y".to_owned())].into();
-    let facts = Facts { tunables, swaps: vec![better], ..facts() };
+    let other_managers = vec![logic::facts::OTHER_MANAGERS[0]];
+    let facts = Facts { tunables, swaps: vec![better], other_managers, ..facts() };
     let plan = plan_of("[zram0]", &facts);
-    let found: Vec<_> =
-        plan.problems.iter().map(|problem| (problem.code.unwrap(), problem.about.as_str())).collect();
-    assert_eq!(found, [(Code::ZswapActive, ""), (Code::PriorityInverted, "/dev/sda2")]);
-    assert!(plan.problems[1].message.contains("200"), "{}", plan.problems[1].message);
+    assert_eq!(plan.problems, [], "none of them is a mistake");
+    let found: Vec<_> = plan.neighbours.iter().map(|found| (found.code, found.object.as_str())).collect();
+    let manager = (Code::ForeignManager, logic::facts::OTHER_MANAGERS[0].file);
+    assert_eq!(found, [(Code::ZswapActive, ""), (Code::PriorityInverted, "/dev/sda2"), manager]);
+    assert!(plan.neighbours[1].message.contains("200"), "{}", plan.neighbours[1].message);
     assert_eq!(plan.items[0].decision, Decision::Planned, "and the device comes up all the same");
 }
 

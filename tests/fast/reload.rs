@@ -365,7 +365,7 @@ fn changes_name_the_units() {
         (disk.start.as_deref(), disk.remount.as_deref()),
         (Some("srv-small.mount"), Some("srv-small.mount"))
     );
-    assert_eq!(proposal.view.sections["ramdisk.small"].file, "/etc/zramd/zramd.toml");
+    assert_eq!(proposal.view.sections["ramdisk.small"], "/etc/zramd/zramd.toml");
 }
 
 /// A device that is removed during a read is not an error, and is not shown partially.

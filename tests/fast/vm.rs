@@ -40,14 +40,14 @@ const BEFORE: &str = "60 3 15000 10 Y";
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     failed: Vec<Target>,
-    found: Vec<(Option<Code>, u32)>,
+    found: Vec<(Code, u32)>,
 }
 
 fn apply(machine: &SimMachine, text: &str) -> Told {
     let applied = engine::apply(&mut machine.process(), &load(text)).unwrap();
     let failed = applied.outcomes.into_iter().filter(|outcome| !outcome.errors.is_empty());
-    let found = applied.plan.problems.into_iter().map(|problem| (problem.code, problem.origin.line));
-    Told { failed: failed.map(|outcome| outcome.target).collect(), found: found.collect() }
+    let found = applied.plan.findings().map(|found| (found.code, found.line())).collect();
+    Told { failed: failed.map(|outcome| outcome.target).collect(), found }
 }
 
 fn revert(machine: &SimMachine) {
@@ -74,7 +74,7 @@ fn each_key_says_what_is_set() {
     ] {
         let machine = machine();
         let said = apply(&machine, &format!("{SWAP}{section}"));
-        let zswap_stays = expected.ends_with('Y').then_some((Some(Code::ZswapActive), 1));
+        let zswap_stays = expected.ends_with('Y').then_some((Code::ZswapActive, 0));
         let expected_found = Told { found: zswap_stays.into_iter().collect(), ..Told::default() };
         assert_eq!(said, expected_found, "{section}");
         assert_eq!(values(&machine), expected, "{section}");
@@ -92,7 +92,7 @@ fn sessions_that_cannot_keep_memory_are_reported() {
     let machine = machine();
     assert_eq!(apply(&machine, &text), Told::default());
     machine.change().controllers = "cpu io pids\n".to_owned();
-    assert_eq!(apply(&machine, &text), Told { found: vec![(None, 5)], ..Told::default() });
+    assert_eq!(apply(&machine, &text), Told { found: vec![(Code::ConfigDoubtful, 5)], ..Told::default() });
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn mistakes_are_found() {
     ] {
         let loaded = load(&format!("[vm]\n{section}\n"));
         let last = u32::try_from(section.lines().count()).unwrap() + 1;
-        assert_eq!(loaded.problems.iter().map(|problem| problem.origin.line).collect::<Vec<_>>(), [last]);
+        assert_eq!(loaded.problems.iter().map(logic::finding::Finding::line).collect::<Vec<_>>(), [last]);
         told += &mistake(section, &loaded.problems);
     }
     golden("tests/golden/diagnostics/vm.txt", &told);

@@ -157,6 +157,6 @@ fn mistakes_are_found() {
     ] {
         let problems = load(keys).problems;
         assert_eq!(problems.len(), 1, "{keys}: {problems:?}");
-        assert_eq!(problems[0].origin.key, format!("zram0.{expected}"), "{keys}: {problems:?}");
+        assert_eq!(problems[0].key(), format!("zram0.{expected}"), "{keys}: {problems:?}");
     }
 }

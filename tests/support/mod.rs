@@ -34,9 +34,8 @@ use std::time::{Duration, Instant};
 use engine::work::Stopped;
 use host::Host;
 use host::linux::LinuxHost;
-use logic::config::problem::Problem;
 use logic::device::attribute::Attribute;
-use logic::render;
+use logic::finding::Finding;
 use rustix::fs::{FlockOperation, flock};
 pub use skips::skip;
 
@@ -259,7 +258,7 @@ pub fn golden(path: &str, found: &str) {
 }
 
 /// A configuration and its problems, for a golden file.
-pub fn mistake(text: &str, problems: &[Problem]) -> String {
-    let lines = problems.iter().map(|problem| format!("    {}\n", render::one_line(problem)));
+pub fn mistake(text: &str, problems: &[Finding]) -> String {
+    let lines = problems.iter().map(|problem| format!("    {}\n", problem.one_line()));
     format!("{}\n{}\n", text.trim_end(), lines.collect::<String>())
 }

@@ -11,7 +11,6 @@ use engine::{ErrorKind, gather, provision};
 use host::{Errno, Host, SwapSpec};
 use logic::change::Action;
 use logic::config::Loaded;
-use logic::config::problem::Origin;
 use logic::config::settings::{
     Backend, BackingSettings, DeviceSettings, Level, MountSettings, RamDiskSettings, Settings, SizeExpr,
     SizeRule, VmSettings,
@@ -21,6 +20,7 @@ use logic::device::attribute::Attribute;
 use logic::device::swap_header;
 use logic::expr::Expr;
 use logic::finding::Code;
+use logic::origin::Origin;
 use logic::outcome::Outcome;
 use logic::plan::{Activation, Decision};
 use logic::ramdisk::{KeepSettings, Mode};

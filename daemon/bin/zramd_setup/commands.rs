@@ -7,9 +7,10 @@ use host::linux::LinuxHost;
 use host::linux::files;
 use host::linux::unit_files::disks;
 use host::out;
-use logic::config::problem::{Problem, Severity};
+use logic::config::schema::section_of;
 use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
+use logic::finding::{Finding, Level, has_errors};
 use logic::overlay;
 use logic::plan::{self, Activation, Decision, Plan};
 use logic::record::Target;
@@ -59,10 +60,6 @@ pub fn host(invocation: &Invocation) -> LinuxHost {
     LinuxHost::new(invocation.root.clone().unwrap_or_else(|| PathBuf::from("/")))
 }
 
-fn has_errors(loaded: &Loaded) -> bool {
-    loaded.problems.iter().any(|problem| problem.severity == Severity::Error)
-}
-
 fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
     let loaded = load(invocation);
     let plan = match &invocation.root {
@@ -72,10 +69,10 @@ fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
     if invocation.json {
         out::data(&show::json(&plan::report::report(&plan))?);
     } else {
-        show::problems(&plan.problems);
+        show::findings(plan.findings());
         out::line(plan::report::text(&plan).trim_end());
     }
-    Ok(plan_status(&plan, has_errors(&loaded)))
+    Ok(plan_status(&plan, has_errors(&loaded.problems)))
 }
 
 /// Exit status of a plan: configuration errors before refusals, refusals before success.
@@ -100,18 +97,18 @@ fn apply(invocation: &Invocation) -> Result<ExitStatus, Error> {
     let applied = match engine::apply(&mut host, &loaded) {
         Ok(applied) => applied,
         Err(error) => {
-            show::problems(&loaded.problems);
+            show::findings(&loaded.problems);
             return Err(error);
         }
     };
-    show::problems(&applied.plan.problems);
+    show::findings(applied.plan.findings());
     show::outcomes(&applied.outcomes);
     match engine::status::rows(&host) {
         Ok(rows) => show::table(&rows, Some(&applied.plan)),
         // What was done counts, not whether it can be shown.
         Err(error) => show::note(&format!("the present state cannot be shown: {error}")),
     }
-    Ok(outcome_status(&applied, has_errors(&loaded)))
+    Ok(outcome_status(&applied, has_errors(&loaded.problems)))
 }
 
 /// Exit status of an applied plan.
@@ -131,20 +128,13 @@ fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
     let loaded = load(invocation);
     let mut host = host(invocation);
     let name = Target::Device(number).to_string();
-    let own = |problems: &[Problem]| -> Vec<Problem> {
-        problems
-            .iter()
-            .filter(|problem| problem.origin.key.split('.').next() == Some(&name))
-            .cloned()
-            .collect()
-    };
+    let is_own = |found: &&Finding| section_of(found.key()).as_deref() == Some(&name);
     let applied = engine::up(&mut host, &loaded, number)
-        .inspect_err(|_| show::short_problems(&own(&loaded.problems), show::Log::Stderr))?;
+        .inspect_err(|_| show::short(loaded.problems.iter().filter(is_own), show::Log::Stderr))?;
     let item = applied.plan.item(&Target::Device(number));
-    let mut problems = own(&applied.plan.problems);
     // A refusal is an error, which is printed below.
-    problems.retain(|problem| problem.severity == Severity::Warning);
-    show::short_problems(&problems, show::Log::Stderr);
+    let own = applied.plan.problems.iter().filter(is_own).filter(|found| found.level == Level::Warning);
+    show::short(own.chain(&applied.plan.neighbours), show::Log::Stderr);
     show::outcomes(&applied.outcomes);
     match item.map(|item| (item.decision, &item.reason, item.kind)) {
         Some((Decision::Skipped, reason, _)) => Err(Error::new(
@@ -248,7 +238,7 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
         Some(_) => engine::check_elsewhere(&host(invocation), &loaded),
         None => engine::check(&host(invocation), &loaded, disks(Path::new("/"))),
     };
-    show::problems(&plan.problems);
+    show::findings(&plan.problems);
     let (line, status) = render::verdict(&plan, &loaded);
     out::line(&line);
     status
@@ -267,7 +257,7 @@ fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Exit
     }
     let loaded = load(invocation);
     let plan = engine::plan_elsewhere(&host(invocation), &loaded);
-    show::short_problems(&plan.problems, if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
+    show::short(plan.findings(), if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
     // The units are the result.
     match files::write_units(directory, &unit_files(&plan)) {
         Ok(()) => ExitStatus::Success,

@@ -43,7 +43,7 @@ fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Resul
     let activation = if managed { Activation::Managed } else { Activation::Direct };
     let disks = if managed { unit_disks() } else { Vec::new() };
     let only = (!targets.is_empty()).then(|| targets.iter().cloned().collect());
-    let scope = Scope { only, forced: invocation.force, disks };
+    let scope = Scope { only, forced: invocation.force, disks, patient: false };
     reload::survey(&LinuxHost::new("/"), loaded, activation, &scope)
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use engine::Error;
 use engine::status::Row;
 use host::out;
-use logic::config::problem::{Problem, Severity};
+use logic::finding::{Finding, Level};
 use logic::human::human;
 use logic::outcome::Outcome;
 use logic::plan::{Decision, Plan};
@@ -29,14 +29,15 @@ pub fn json<T: Serialize>(value: &T) -> Result<String, Error> {
     text.map(|text| text + "\n").map_err(|error| Error::failed(format!("write JSON: {error}")))
 }
 
-/// Prints all problems with their source lines.
-pub fn problems(problems: &[Problem]) {
-    if !problems.is_empty() {
-        out::note(render::render(problems, out::notes_have_terminal()).trim_end());
+/// Prints findings with their source lines.
+pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) {
+    let text = render::render(findings, out::notes_have_terminal());
+    if !text.trim_end().is_empty() {
+        out::note(text.trim_end());
     }
 }
 
-/// Destination of [`short_problems`].
+/// Destination of [`short`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// Standard error, which is the journal for a service.
@@ -45,23 +46,27 @@ pub enum Log {
     Kernel,
 }
 
-/// Prints all problems, one line each.
-pub fn short_problems(problems: &[Problem], log: Log) {
+/// Prints findings, one line each.
+pub fn short<'a>(findings: impl IntoIterator<Item = &'a Finding>, log: Log) {
+    let mut findings = findings.into_iter().peekable();
     let mut kernel = match log {
-        Log::Kernel if !problems.is_empty() => std::fs::OpenOptions::new().write(true).open("/dev/kmsg").ok(),
+        Log::Kernel if findings.peek().is_some() => {
+            std::fs::OpenOptions::new().write(true).open("/dev/kmsg").ok()
+        }
         _ => None,
     };
-    for problem in problems {
-        let level = match problem.severity {
-            Severity::Error => 3,
-            Severity::Warning => 4,
+    for finding in findings {
+        let level = match finding.level {
+            Level::Error => 3,
+            Level::Warning => 4,
+            Level::Note => 5,
         };
-        let text = render::one_line(problem);
+        let text = finding.one_line();
         let line = format!("<{level}>zramd-setup: {text}\n");
         // One write is one record (Documentation/ABI/testing/dev-kmsg).
         let logged = kernel.as_mut().is_some_and(|kernel| kernel.write_all(line.as_bytes()).is_ok());
         if !logged {
-            out::note(&format!("{}: {text}", if level == 3 { "error" } else { "warning" }));
+            out::note(&format!("{}: {text}", finding.level));
         }
     }
 }

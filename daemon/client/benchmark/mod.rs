@@ -18,6 +18,7 @@ use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::{out, read, worker};
 use engine::benchmark::keep;
+use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::{LinuxHost, clock, work};
@@ -63,7 +64,7 @@ fn use_of_verdict() -> Vec<String> {
             "no device uses the verdict; write compression-algorithm = \"auto\" to use it".to_owned(),
         ];
     }
-    let survey = read::survey(None, &loaded, false);
+    let survey = read::survey(None, &loaded, Scope::default());
     let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
     let concerned = changes.into_iter().filter(|change| change.by_verdict);
     concerned

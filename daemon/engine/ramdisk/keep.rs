@@ -12,8 +12,8 @@ use host::Host;
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files};
 use logic::config::Loaded;
-use logic::config::problem::Severity;
 use logic::facts::PathKind;
+use logic::finding::Level;
 use logic::plan::Activation;
 use logic::plan::wanted::wanted;
 use logic::ramdisk as archive;
@@ -52,12 +52,9 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
     }
     let section = format!("ramdisk.{name}");
     let own = |key: &str| key == section || key.starts_with(&format!("{section}."));
-    let mistake = loaded
-        .problems
-        .iter()
-        .find(|problem| problem.severity == Severity::Error && own(&problem.origin.key));
+    let mistake = loaded.problems.iter().find(|problem| problem.level == Level::Error && own(problem.key()));
     Err(match (mistake, configured) {
-        (Some(problem), _) => Error::new(ErrorKind::Config, logic::render::one_line(problem)),
+        (Some(problem), _) => Error::new(ErrorKind::Config, problem.one_line()),
         (None, Some(_)) => Error::new(
             ErrorKind::Unsupported,
             format!("{name}: its contents are not kept; write persist = \"snapshot\" in [{section}]"),

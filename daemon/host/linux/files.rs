@@ -15,13 +15,14 @@ use rustix::path::Arg;
 use crate::lossy;
 use logic::config::edit::Edit;
 use logic::config::locate::{self, Entry, EntryKind};
-use logic::config::problem::{Origin, Problem};
 use logic::config::{self, Loaded, enabled_by_cmdline};
+use logic::finding::Finding;
+use logic::origin::Origin;
 use logic::overlay::{DIRECTORY, section_of_path};
 use logic::unit::{Contents, UnitFile};
 
 /// Files by precedence, and problems with files that could not be read.
-pub type Sources = (Vec<(PathBuf, String)>, Vec<Problem>);
+pub type Sources = (Vec<(PathBuf, String)>, Vec<Finding>);
 
 /// Maximum length in bytes of a file of the kernel or in `/etc`.
 const LARGEST: usize = 64 << 20;
@@ -119,7 +120,7 @@ pub(super) fn read_text(file: File) -> io::Result<String> {
 }
 
 /// The text of a configuration file, with a warning if every user can write to it. `/dev/null` is empty.
-fn read_configuration(path: &Path) -> io::Result<(String, Option<Problem>)> {
+fn read_configuration(path: &Path) -> io::Result<(String, Option<Finding>)> {
     let found = fs::metadata(path)?;
     let null = rustix::fs::makedev(1, 3);
     if found.file_type().is_char_device() && found.rdev() == null {
@@ -128,7 +129,7 @@ fn read_configuration(path: &Path) -> io::Result<(String, Option<Problem>)> {
     let file = open_regular(path)?;
     let writable = file.metadata()?.mode() & 0o002 != 0;
     let warning = writable
-        .then(|| Problem::warning(at(path), "every user can write to this file").hint("run `chmod o-w`"));
+        .then(|| Finding::warning(at(path), "every user can write to this file").remedy("run `chmod o-w`"));
     Ok((read_text(file)?, warning))
 }
 
@@ -214,7 +215,7 @@ pub fn read_sources(paths: &[PathBuf]) -> Sources {
             }
             Err(error) => {
                 let message = format!("this file cannot be read: {}", describe(&error));
-                problems.push(Problem::error(at(path), message));
+                problems.push(Finding::error(at(path), message));
             }
         }
     }
@@ -229,7 +230,7 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Problem>) -> Option<Entry> {
+fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Finding>) -> Option<Entry> {
     if name != locate::MAIN && !locate::is_drop_in(name) {
         return None;
     }

@@ -5,15 +5,16 @@ use super::hint::meant_section;
 use super::keys::benchmark as benchmark_keys;
 use super::maintain;
 use super::merge::Merged;
-use super::problem::{Origin, Problem};
 use super::ramdisk;
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{BenchmarkSettings, Settings};
 use super::vm;
+use crate::finding::Finding;
+use crate::origin::Origin;
 
 /// Builds the settings.
-pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
+pub fn assemble(merged: &Merged) -> (Settings, Vec<Finding>) {
     let mut settings = Settings::default();
     let mut problems = Vec::new();
     let mut disks = Vec::new();
@@ -43,7 +44,7 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Problem>) {
         }
         // Each device would repeat those of `[defaults]`.
         let is_new =
-            |problem: &Problem| kind == SectionKind::Defaults || !problem.origin.key.starts_with("defaults.");
+            |problem: &Finding| kind == SectionKind::Defaults || !problem.key().starts_with("defaults.");
         problems.extend(reader.problems.into_iter().filter(is_new));
     }
     ramdisk::number_devices(disks, merged, &mut settings, &mut problems);
@@ -63,6 +64,6 @@ fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
     }
 }
 
-fn unknown_section(name: &str, origin: &Origin) -> Problem {
-    Problem::error(origin.clone(), format!("unknown section [{name}]")).hint(meant_section(name))
+fn unknown_section(name: &str, origin: &Origin) -> Finding {
+    Finding::error(origin.clone(), format!("unknown section [{name}]")).remedy(meant_section(name))
 }

@@ -3,13 +3,14 @@
 use super::hint::{correction, wrong_fs_type};
 use super::key::{Key, SECONDARY_ALGORITHMS};
 use super::keys::device as keys;
-use super::problem::{Origin, Problem};
 use super::section::{DISCARDS, SectionReader};
 use super::settings::{DeviceSettings, MountSettings, SizeRule};
 use super::value::Value;
 use super::writeback;
 use crate::config::tmpfs::{self, Meaning};
 use crate::device::algorithm::Algorithm;
+use crate::finding::Finding;
+use crate::origin::Origin;
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::request::{Choice, Purpose};
 use crate::text::nearest;
@@ -31,8 +32,8 @@ pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<Devic
     let number = zram_number(name)?;
     if number > HIGHEST_DEVICE {
         let text = format!("zramd makes no device zram{number}: the kernel would create all lower ones");
-        let problem = Problem::error(reader.origin(), text);
-        reader.fail(problem.hint(format!("use a number up to {HIGHEST_DEVICE}")));
+        let problem = Finding::error(reader.origin(), text);
+        reader.fail(problem.remedy(format!("use a number up to {HIGHEST_DEVICE}")));
         return None;
     }
     let enabled = reader.boolean(&keys::ENABLED);
@@ -61,7 +62,7 @@ pub(super) fn device(name: &str, reader: &mut SectionReader<'_>) -> Option<Devic
 fn label(reader: &mut SectionReader<'_>) -> Option<String> {
     let (text, origin) = reader.text(&keys::LABEL)?;
     if text.is_empty() || text.chars().any(char::is_control) || text.len() > 255 {
-        reader.fail(Problem::error(origin, "a label is 1 to 255 printable characters"));
+        reader.fail(Finding::error(origin, "a label is 1 to 255 printable characters"));
         return None;
     }
     Some(text)
@@ -78,7 +79,7 @@ fn size_rule(reader: &mut SectionReader<'_>) -> Option<SizeRule> {
             if size_rank == fraction_rank {
                 let message =
                     format!("zram-fraction and zram-size ({}) both give the size", size.origin.place());
-                reader.fail(Problem::error(fraction.key_origin.clone(), message).hint("keep one of them"));
+                reader.fail(Finding::error(fraction.key_origin.clone(), message).remedy("keep one of them"));
                 return None;
             }
             size_rank < fraction_rank
@@ -112,8 +113,8 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
     for (text, origin) in words {
         if choices.last() == Some(&Choice::Auto) {
             let problem =
-                Problem::warning(origin, format!("`{text}` is never used, because auto is before it"));
-            reader.problems.push(problem.hint("move \"auto\" to the end, or leave it out"));
+                Finding::warning(origin, format!("`{text}` is never used, because auto is before it"));
+            reader.problems.push(problem.remedy("move \"auto\" to the end, or leave it out"));
             continue;
         }
         if key.kind.words().contains(&text.as_str()) {
@@ -123,20 +124,20 @@ pub(super) fn algorithms(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Choic
         match Algorithm::parse(&text) {
             Ok(algorithm) if text == "auto" => {
                 let problem =
-                    Problem::error(origin, format!("{algorithm} is for compression-algorithm only"));
-                reader.fail(problem.hint("write a denser algorithm, such as \"zstd\", or leave it out"));
+                    Finding::error(origin, format!("{algorithm} is for compression-algorithm only"));
+                reader.fail(problem.remedy("write a denser algorithm, such as \"zstd\", or leave it out"));
             }
             Ok(algorithm) => {
                 if let Some(meant) = nearest(&algorithm.name, key.kind.words().iter().copied()) {
                     let problem =
-                        Problem::warning(origin, format!("Linux has no algorithm `{}`", algorithm.name));
-                    reader.problems.push(problem.hint(format!("did you mean \"{meant}\"?")));
+                        Finding::warning(origin, format!("Linux has no algorithm `{}`", algorithm.name));
+                    reader.problems.push(problem.remedy(format!("did you mean \"{meant}\"?")));
                 }
                 choices.push(Choice::Named(algorithm));
             }
             Err(error) => {
                 let hint = correction(reader.kind, key, key.name, &text).or(error.hint);
-                reader.fail(Problem { hint, ..Problem::error(origin, error.message) });
+                reader.fail(Finding::error(origin, error.message).remedy(hint.unwrap_or_default()));
             }
         }
     }
@@ -157,7 +158,7 @@ pub(super) fn secondary(reader: &mut SectionReader<'_>, key: &Key) -> Vec<Algori
             "the kernel takes at most {SECONDARY_ALGORITHMS} secondary algorithms, not {}",
             named.len()
         );
-        reader.fail(Problem::error(reader.origin_of(key), message));
+        reader.fail(Finding::error(reader.origin_of(key), message));
     }
     named
 }
@@ -210,12 +211,13 @@ fn checked_fs_type(
 ) -> Option<String> {
     let lower = name.to_ascii_lowercase();
     if mounted && (lower == "swap" || lower == "none") {
-        let problem = Problem::error(origin, format!("fs-type \"{name}\" cannot be mounted"));
-        reader.fail(problem.hint("leave mount-point out for swap, or write a file system such as \"ext4\""));
+        let problem = Finding::error(origin, format!("fs-type \"{name}\" cannot be mounted"));
+        reader
+            .fail(problem.remedy("leave mount-point out for swap, or write a file system such as \"ext4\""));
         return None;
     }
     if let Some((message, hint)) = wrong_fs_type(name) {
-        reader.fail(Problem::error(origin, message).hint(hint));
+        reader.fail(Finding::error(origin, message).remedy(hint));
         return None;
     }
     Some(name.to_owned())
@@ -235,7 +237,7 @@ fn swap_options(reader: &mut SectionReader<'_>) -> String {
             ),
             _ => continue,
         };
-        reader.fail(Problem::error(reader.origin_of(&keys::OPTIONS), message).hint(hint));
+        reader.fail(Finding::error(reader.origin_of(&keys::OPTIONS), message).remedy(hint));
     }
     text
 }
@@ -265,8 +267,8 @@ pub(super) fn mount_settings(
         if let Meaning::Key(key, value) = tmpfs::mount_option(option) {
             let message =
                 format!("`{option}` is carried out by mount(8), which does not run without systemd");
-            let problem = Problem::warning(origin, message);
-            reader.problems.push(problem.hint(format!("write {key} = {value} instead")));
+            let problem = Finding::warning(origin, message);
+            reader.problems.push(problem.remedy(format!("write {key} = {value} instead")));
         } else if keyed.contains(&option.split('=').next().unwrap_or_default()) {
             let hint = match tmpfs::option(option) {
                 Meaning::Key(key, value) => format!("write {key} = {value} instead"),
@@ -277,7 +279,7 @@ pub(super) fn mount_settings(
             } else {
                 format!("`{option}` is no mount option of {fs_type}")
             };
-            reader.fail(Problem::error(origin, message).hint(hint));
+            reader.fail(Finding::error(origin, message).remedy(hint));
         }
     }
     MountSettings {

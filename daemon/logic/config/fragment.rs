@@ -8,10 +8,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::hint;
-use super::problem::{Origin, Problem};
 use super::schema::{POLICIES, SectionKind};
 use super::syntax;
 use super::value::Value;
+use crate::finding::Finding;
+use crate::origin::Origin;
 use crate::text::worded;
 
 /// Contents of one file.
@@ -46,13 +47,13 @@ struct Reader<'a> {
     file: &'a Path,
     text: &'a str,
     index: usize,
-    problems: Vec<Problem>,
+    problems: Vec<Finding>,
     /// Start of each header and key, and its section.
     places: Vec<(usize, String)>,
 }
 
 /// Parses one file; `index` is its position in reading order.
-pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
+pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Finding>) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader { file, text, index, problems: Vec::new(), places: Vec::new() };
@@ -66,8 +67,9 @@ pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Problem>) {
 }
 
 /// Adds a further hint, as shown to people.
-fn add_hint(problem: &mut Problem, hint: &str) {
-    problem.hint = Some(problem.hint.take().map_or(hint.to_owned(), |known| format!("{known}; {hint}")));
+fn add_hint(problem: &mut Finding, hint: &str) {
+    let separator = if problem.remedy.is_empty() { "" } else { "; " };
+    problem.remedy.push_str(&format!("{separator}{hint}"));
 }
 
 impl Reader<'_> {
@@ -98,11 +100,11 @@ impl Reader<'_> {
             let (mut problem, is_bare) = match found {
                 Some(mistake) => {
                     let problem =
-                        Problem::error(mistake.origin(self.file, self.text, &section), mistake.message);
-                    (problem.hint(mistake.hint), mistake.is_bare)
+                        Finding::error(mistake.origin(self.file, self.text, &section), mistake.message);
+                    (problem.remedy(mistake.hint), mistake.is_bare)
                 }
                 None => {
-                    (Problem::error(self.origin(span.clone(), section), message.replace('\n', "; ")), false)
+                    (Finding::error(self.origin(span.clone(), section), message.replace('\n', "; ")), false)
                 }
             };
             match place {
@@ -113,15 +115,15 @@ impl Reader<'_> {
                     add_hint(&mut problem, &worded("the whole file is ignored until this is fixed"));
                 }
             }
-            let number = problem.origin.line;
+            let number = problem.line();
             if !lines.insert(number) {
                 continue;
             }
             bare.extend(is_bare.then_some(number));
-            match (self.problem_in(number), problem.hint) {
+            match self.problem_in(number) {
                 // A key outside of a section.
-                (Some(known), Some(hint)) => add_hint(known, &hint),
-                (_, hint) => self.problems.push(Problem { hint, ..problem }),
+                Some(known) if !problem.remedy.is_empty() => add_hint(known, &problem.remedy),
+                _ => self.problems.push(problem),
             }
         }
         let import = format!(
@@ -137,8 +139,8 @@ impl Reader<'_> {
         whole_file
     }
 
-    fn problem_in(&mut self, line: u32) -> Option<&mut Problem> {
-        self.problems.iter_mut().find(|problem| problem.origin.line == line)
+    fn problem_in(&mut self, line: u32) -> Option<&mut Finding> {
+        self.problems.iter_mut().find(|problem| problem.line() == line)
     }
 
     /// The section that a syntax error disables: that of the last header or key before it. `None` for a broken header,
@@ -179,7 +181,7 @@ impl Reader<'_> {
         };
         let message = format!("{} {verb} outside of a {what}", hint::listed(&names));
         let origin = self.origin(span, if section.is_empty() { &first } else { section });
-        self.problems.push(Problem::error(origin, message).hint(hint));
+        self.problems.push(Finding::error(origin, message).remedy(hint));
     }
 
     fn sections(&mut self, document: &DeTable<'_>) -> Fragment {
@@ -213,9 +215,9 @@ impl Reader<'_> {
                 DeValue::Array(_) if self.text[..name.span().start].trim_end().ends_with("[[") => {
                     let origin = self.origin(name.span(), section.clone());
                     let message = format!("`{section}` stands outside of a section");
-                    let problem = Problem::error(origin, message);
+                    let problem = Finding::error(origin, message);
                     let name = if section == "ramdisk" { "ramdisk.NAME" } else { &section };
-                    self.problems.push(problem.hint(format!("write [{name}], with single brackets")));
+                    self.problems.push(problem.remedy(format!("write [{name}], with single brackets")));
                     fragment.broken.insert(section);
                 }
                 _ => {

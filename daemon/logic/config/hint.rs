@@ -3,14 +3,14 @@
 use super::key::{Key, Type};
 use super::keys::device as keys;
 use super::pasted;
-use super::problem::Origin;
 use super::schema::{POLICIES, SectionKind};
 use super::value::Value;
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
-use crate::overlay::quoted;
+use crate::origin::Origin;
+use crate::overlay::{list as toml_list, quoted};
 use crate::text::nearest;
-use crate::unit_name::escape_path;
+use crate::unit_name::{escape_path, normalised};
 
 /// `write NAME = VALUE` with a value that was probably meant and that the parser of the key accepts. `written` is a text that it does
 /// not accept, or what the line has instead of a value.
@@ -48,7 +48,7 @@ fn is_accepted(key: &Key, value: &Value) -> bool {
     };
     let is_good = match key.kind {
         Type::Options => !text.split(',').any(|option| with_commas(option).is_some()),
-        Type::Path => wrong_path(key, text).is_none(),
+        Type::Path => path(key, text).is_ok(),
         Type::Command => text.starts_with('/'),
         _ => key.name != keys::FS_TYPE.name || wrong_fs_type(text).is_none(),
     };
@@ -81,7 +81,7 @@ fn algorithms(kind: SectionKind, key: &Key, text: &str) -> Option<String> {
     let words: Vec<String> = words.map(str::to_owned).filter(|word| !word.is_empty()).collect();
     let quoted_list = |words: &[String]| match words {
         [word] => quoted(word),
-        _ => format!("[{}]", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", ")),
+        _ => toml_list(words),
     };
     let is_good = |word: &String| key.kind.words().contains(&word.as_str()) || Algorithm::parse(word).is_ok();
     if words.is_empty() || !words.iter().all(|word| is_good(word) || word.starts_with('(')) {
@@ -299,41 +299,33 @@ pub(super) fn meant_section(name: &str) -> String {
     }
 }
 
-/// The parts of a path that mean something.
-fn parts(path: &str) -> Vec<&str> {
-    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
-}
-
-pub(super) fn normalised(path: &str) -> String {
-    format!("/{}", parts(path).join("/"))
-}
-
-/// Why a text is not a path, and what to write.
-pub(super) fn wrong_path(key: &Key, text: &str) -> Option<(String, String)> {
+/// The path, normalised; or why a text is not one, and what to write.
+pub(super) fn path(key: &Key, text: &str) -> Result<String, (String, String)> {
     if ["swap", "none"].contains(&text) {
         // As in fstab.
         let hint = "leave this key out".to_owned();
-        return Some((format!("`{text}` is not an absolute path"), hint));
+        return Err((format!("`{text}` is not an absolute path"), hint));
     }
     if !text.starts_with('/') {
         let device = if key.name.ends_with("device") { device_path(text) } else { None };
         let slash = device.unwrap_or_else(|| format!("/{text}"));
         let is_meant =
-            text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && wrong_path(key, &slash).is_none();
+            text.starts_with(|c: char| c.is_alphanumeric() || c == '_') && path(key, &slash).is_ok();
         let hint = if is_meant {
             format!("write {}", quoted(&slash))
         } else {
             "write the whole path, from / on".to_owned()
         };
-        return Some((format!("`{text}` is not an absolute path"), hint));
+        return Err((format!("`{text}` is not an absolute path"), hint));
     }
-    if parts(text).contains(&"..") {
-        return Some((format!("`{text}` contains `..`"), "write the path without it".to_owned()));
-    }
-    let path = normalised(text);
+    let Some(path) = normalised(text) else {
+        return Err((format!("`{text}` contains `..`"), "write the path without it".to_owned()));
+    };
     let too_long = escape_path(&path).len() > LONGEST_UNIT;
-    let why = unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit"))?;
-    Some((format!("the path {why}"), "use another one".to_owned()))
+    match unfit_for_unit(&path).or(too_long.then_some("is too long for the name of a systemd unit")) {
+        Some(why) => Err((format!("the path {why}"), "use another one".to_owned())),
+        None => Ok(path),
+    }
 }
 
 /// The path of a device that is written as in fstab, or by its name.

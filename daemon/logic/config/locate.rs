@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::problem::{Origin, Problem};
+use crate::finding::Finding;
+use crate::origin::Origin;
 use crate::overlay;
 
 /// Configuration directories, lowest precedence first.
@@ -43,7 +44,7 @@ pub fn is_drop_in(name: &str) -> bool {
 }
 
 /// The files to read, lowest precedence first: main files from low to high, then drop-ins by name.
-pub fn order(mains: Vec<Entry>, mut drop_ins: Vec<Entry>) -> (Vec<(PathBuf, String)>, Vec<Problem>) {
+pub fn order(mains: Vec<Entry>, mut drop_ins: Vec<Entry>) -> (Vec<(PathBuf, String)>, Vec<Finding>) {
     let mut problems = Vec::new();
     let mut files = Vec::new();
     // A mask hides the main files below it; otherwise all of them are read.
@@ -78,7 +79,7 @@ pub fn order(mains: Vec<Entry>, mut drop_ins: Vec<Entry>) -> (Vec<(PathBuf, Stri
             EntryKind::Mask => {}
             EntryKind::Dangling => problems.push(dangling(&entry)),
             EntryKind::Unreadable(ref why) => {
-                problems.push(Problem::error(place(&entry), format!("this file cannot be read: {why}")));
+                problems.push(Finding::error(place(&entry), format!("this file cannot be read: {why}")));
             }
         }
     }
@@ -94,8 +95,8 @@ fn place(entry: &Entry) -> Origin {
     Origin { file: entry.path.clone(), ..Origin::default() }
 }
 
-fn dangling(entry: &Entry) -> Problem {
-    Problem::warning(place(entry), "dangling link; ignored")
+fn dangling(entry: &Entry) -> Finding {
+    Finding::warning(place(entry), "dangling link; ignored")
 }
 
 #[cfg(test)]

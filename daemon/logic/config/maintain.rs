@@ -3,16 +3,17 @@
 use super::device::secondary;
 use super::key::Key;
 use super::keys::maintenance as keys;
-use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{BackingSettings, DeviceSettings, MaintenanceSettings, WritebackSettings};
 use crate::device::algorithm::Algorithm;
 use crate::duration;
 use crate::expr::{Variables, size_in_bytes};
+use crate::finding::Finding;
 use crate::maintain::age::Range;
 use crate::maintain::pressure::Thresholds;
 use crate::maintain::{recompress, writeback};
+use crate::origin::Origin;
 use crate::request::{Purpose, Store};
 
 /// A machine on which all sizes that depend on memory are large.
@@ -68,8 +69,8 @@ fn ages(reader: &mut SectionReader<'_>, least_key: &Key, most_key: &Key, default
     };
     if range.least > range.most {
         let message = format!("the longest idle age is below the shortest, {}", duration::text(range.least));
-        let problem = Problem::error(reader.origin_of(most_key), message);
-        reader.fail(problem.hint(format!("write {} or more", duration::text(range.least))));
+        let problem = Finding::error(reader.origin_of(most_key), message);
+        reader.fail(problem.remedy(format!("write {} or more", duration::text(range.least))));
     }
     Some(range)
 }
@@ -89,8 +90,8 @@ fn writeback(reader: &mut SectionReader<'_>) -> Option<WritebackSettings> {
         let most = size.expr.evaluate(&LARGE).and_then(size_in_bytes);
         if most.is_ok_and(|most| most < writeback::LEAST) {
             let message = format!("`{}` is too little: nothing would ever be written", size.text);
-            let problem = Problem::error(size.origin.clone(), message);
-            reader.fail(problem.hint("write \"5MiB\" or more, or switch writeback off"));
+            let problem = Finding::error(size.origin.clone(), message);
+            reader.fail(problem.remedy("write \"5MiB\" or more, or switch writeback off"));
         }
         Some(size)
     };
@@ -119,8 +120,8 @@ fn pressure(reader: &mut SectionReader<'_>, writes: bool) -> Option<Thresholds> 
         let critical = reader.own(&keys::PRESSURE_CRITICAL).is_some();
         let key = if critical { &keys::PRESSURE_CRITICAL } else { &keys::PRESSURE_SEVERE };
         reader.fail(
-            Problem::error(reader.origin_of(key), message)
-                .hint("both are shares of time in which everything waits"),
+            Finding::error(reader.origin_of(key), message)
+                .remedy("both are shares of time in which everything waits"),
         );
     }
     on.then_some(thresholds)
@@ -131,7 +132,7 @@ impl Asked {
     pub(crate) fn apply(
         self,
         devices: &mut [DeviceSettings],
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<Finding>,
     ) -> MaintenanceSettings {
         if self.settings.recompress.is_some() {
             for device in devices.iter_mut().filter(|device| device.recompression.is_empty()) {
@@ -142,8 +143,8 @@ impl Asked {
         let has_none = || devices.iter().all(|device| device.writeback.is_none());
         if self.settings.writeback.is_some() && self.device.is_none() && has_none() {
             problems.push(
-                Problem::warning(self.writeback_origin, "no device has a disk to write to, so nothing is written")
-                    .hint("name one as writeback.device here, or as writeback-device or writeback-file in a [zramN]"),
+                Finding::warning(self.writeback_origin, "no device has a disk to write to, so nothing is written")
+                    .remedy("name one as writeback.device here, or as writeback-device or writeback-file in a [zramN]"),
             );
         }
         if let Some((path, origin)) = self.device.filter(|_| self.settings.writeback.is_some()) {
@@ -156,8 +157,8 @@ impl Asked {
                         Some(BackingSettings { store: Store::Device(path), encrypted: true, origin });
                 }
                 None => problems.push(
-                    Problem::warning(origin, format!("no compressed swap can write to {path}"))
-                        .hint("a device serves one [zramN]; write writeback-device there"),
+                    Finding::warning(origin, format!("no compressed swap can write to {path}"))
+                        .remedy("a device serves one [zramN]; write writeback-device there"),
                 ),
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::fragment::{self, Assignment, Section};
-use super::problem::Problem;
+use crate::finding::Finding;
 use crate::overlay::{self, Command, Overlay, Override, Standing};
 
 /// All files, merged.
@@ -23,7 +23,7 @@ pub struct Merged {
 
 /// Merges files in order, lowest precedence first; overrides are last. An override without a section in any other file
 /// is ignored, unless the section was created at runtime. `asked` is a section that the kernel command line requests.
-pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<Problem>) {
+pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<Finding>) {
     let mut merged = Merged::default();
     let mut problems = Vec::new();
     for (index, (file, text)) in files.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Configuration: reads TOML files into [`settings::Settings`] and a list of [`problem::Problem`]s.
+//! Configuration: reads TOML files into [`settings::Settings`] and a list of [`Finding`](crate::finding::Finding)s.
 //!
 //! There are three stages: a *fragment* is the contents of one file; the *merged* document is all files with the origin
 //! of each assignment; `Settings` is the result, validated and typed. All problems are collected; a problem in one
@@ -17,7 +17,6 @@ pub mod locate;
 pub(crate) mod maintain;
 pub mod merge;
 pub(crate) mod pasted;
-pub mod problem;
 mod ramdisk;
 pub mod schema;
 pub(crate) mod section;
@@ -30,9 +29,10 @@ mod writeback;
 
 use std::path::PathBuf;
 
+use crate::finding::Finding;
+use crate::origin::Origin;
 use fragment::Section;
 use merge::Merged;
-use problem::{Origin, Problem};
 use settings::Settings;
 
 /// Result of reading the configuration.
@@ -42,7 +42,7 @@ pub struct Loaded {
     pub files: Vec<PathBuf>,
     pub settings: Settings,
     /// All problems, in the order of files and sections.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Finding>,
     /// Each effective assignment with its origin.
     pub merged: Merged,
     /// Whether `systemd.zram=0` on the kernel command line disables everything.
@@ -79,7 +79,8 @@ pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
     }
     let (mut settings, found) = assemble::assemble(&merged);
     problems.extend(found);
-    problems.sort_by(|a, b| (&a.origin.file, a.origin.line).cmp(&(&b.origin.file, b.origin.line)));
+    let place = |found: &Finding| found.place.as_ref().map(|place| (place.file.clone(), place.line));
+    problems.sort_by_key(place);
     let disabled_by_cmdline = asked_for == Some(false);
     if disabled_by_cmdline {
         settings = Settings::default();
@@ -88,7 +89,7 @@ pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
 }
 
 /// As [`load`], for the files found and the problems of finding them.
-pub fn load_sources((files, found): (Vec<(PathBuf, String)>, Vec<Problem>), cmdline: &str) -> Loaded {
+pub fn load_sources((files, found): (Vec<(PathBuf, String)>, Vec<Finding>), cmdline: &str) -> Loaded {
     let mut loaded = load(&files, cmdline);
     loaded.problems.splice(0..0, found);
     loaded

@@ -9,12 +9,13 @@ use super::key::Key;
 use super::keys::device;
 use super::keys::ramdisk as keys;
 use super::merge::Merged;
-use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{
     Backend, DeviceSettings, MountSettings, RamDiskSettings, Settings, SizeExpr, SizeRule,
 };
+use crate::finding::Finding;
+use crate::origin::Origin;
 use crate::proc::{HIGHEST_DEVICE, zram_number};
 use crate::ramdisk::place::{STORES, is_at_or_below, place};
 use crate::ramdisk::{KeepSettings, Mode};
@@ -70,11 +71,11 @@ pub(super) fn ramdisk(
     let name = section.strip_prefix("ramdisk.")?;
     let enabled = reader.boolean(&keys::ENABLED);
     match wrong_name(name) {
-        Some((message, hint)) => reader.fail(Problem::error(reader.origin(), message).hint(hint)),
+        Some((message, hint)) => reader.fail(Finding::error(reader.origin(), message).remedy(hint)),
         None if reader.own(&keys::MOUNT_POINT).is_none() => {
             reader.fail(
-                Problem::error(reader.origin(), "a RAM disk needs a mount-point")
-                    .hint(format!("write for example mount-point = {}", keys::MOUNT_POINT.example)),
+                Finding::error(reader.origin(), "a RAM disk needs a mount-point")
+                    .remedy(format!("write for example mount-point = {}", keys::MOUNT_POINT.example)),
             );
         }
         None => {}
@@ -157,8 +158,8 @@ fn zram(
             mkfs_options = vec!["-N".to_owned(), inodes.to_string()];
         } else {
             let origin = reader.origin_of(&keys::INODES);
-            let problem = Problem::error(origin, format!("{fs_type} has no fixed number of inodes"));
-            reader.fail(problem.hint("leave inodes out, or use fs-type = \"ext4\""));
+            let problem = Finding::error(origin, format!("{fs_type} has no fixed number of inodes"));
+            reader.fail(problem.remedy("leave inodes out, or use fs-type = \"ext4\""));
         }
     }
     let limit = reader.size(&keys::ZRAM_RESIDENT_LIMIT);
@@ -207,8 +208,8 @@ fn keep(name: &str, mount_point: &str, reader: &mut SectionReader<'_>) -> Option
     };
     if is_at_or_below(&store, mount_point) || is_at_or_below(&store, &place(name)) {
         let message = format!("the store {store} lies on the RAM disk itself, where it would be lost");
-        let problem = Problem::error(store_origin.clone(), message);
-        reader.fail(problem.hint("name a directory on a disk"));
+        let problem = Finding::error(store_origin.clone(), message);
+        reader.fail(problem.remedy("name a directory on a disk"));
     }
     let keep = KeepSettings {
         mode,
@@ -231,24 +232,24 @@ fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
     if let Some((program, origin)) = words.first()
         && !program.starts_with('/')
     {
-        let problem = Problem::error(origin.clone(), format!("`{program}` is not an absolute path"));
-        reader.fail(problem.hint("write the whole path of the program; there is no shell"));
+        let problem = Finding::error(origin.clone(), format!("`{program}` is not an absolute path"));
+        reader.fail(problem.remedy("write the whole path of the program; there is no shell"));
     } else if let Some((program, origin)) = words.first()
         && words.len() == 1
         && program.contains(' ')
     {
         let list: Vec<String> = program.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-        let problem = Problem::error(
+        let problem = Finding::error(
             origin.clone(),
             format!("`{program}` is not split into words, because there is no shell"),
         );
-        reader.fail(problem.hint(format!("write a list: {} = [{}]", key.name, list.join(", "))));
+        reader.fail(problem.remedy(format!("write a list: {} = [{}]", key.name, list.join(", "))));
     }
     words.into_iter().map(|(word, _)| word).collect()
 }
 
 /// Names of the RAM disks whose store is that of another one, or in memory.
-fn badly_stored(disks: &[Disk], settings: &Settings, problems: &mut Vec<Problem>) -> Vec<String> {
+fn badly_stored(disks: &[Disk], settings: &Settings, problems: &mut Vec<Finding>) -> Vec<String> {
     let mut rejected = Vec::new();
     for (index, disk) in disks.iter().enumerate() {
         let Disk { settings: RamDiskSettings { name, keep: Some(keep), .. }, .. } = disk else { continue };
@@ -274,7 +275,7 @@ fn badly_stored(disks: &[Disk], settings: &Settings, problems: &mut Vec<Problem>
             (None, None) => continue,
         };
         let origin = disk.store_origin.clone().unwrap_or_default();
-        problems.push(Problem::error(origin, message).hint(hint));
+        problems.push(Finding::error(origin, message).remedy(hint));
         rejected.push(name.clone());
     }
     rejected
@@ -286,7 +287,7 @@ pub(super) fn number_devices(
     disks: Vec<Disk>,
     merged: &Merged,
     settings: &mut Settings,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Finding>,
 ) {
     // A section with a syntax error keeps its number: once it is corrected, its device must not be that of a RAM disk.
     let sections = merged.sections.keys().chain(&merged.broken);
@@ -298,8 +299,8 @@ pub(super) fn number_devices(
             continue;
         };
         if !taken.insert(*number) {
-            let problem = Problem::error(origin.clone(), format!("zram{number} is used by another section"));
-            problems.push(problem.hint("choose another number, or leave zram-device out"));
+            let problem = Finding::error(origin.clone(), format!("zram{number} is used by another section"));
+            problems.push(problem.remedy("choose another number, or leave zram-device out"));
             rejected.push(disk.settings.name.clone());
         }
     }
@@ -314,7 +315,7 @@ pub(super) fn number_devices(
         if let Some(Zram { number, device }) = zram {
             let Some(number) = number.map_or_else(|| free.next(), |(number, _)| Some(number)) else {
                 problems
-                    .push(Problem::error(disk.origin.clone(), "there is no number left for its zram device"));
+                    .push(Finding::error(disk.origin.clone(), "there is no number left for its zram device"));
                 continue;
             };
             disk.backend = Backend::Zram { number };

@@ -7,13 +7,14 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use super::fragment::{Assignment, Section};
 pub(crate) use super::hint::with_commas;
-use super::hint::{meant_key, normalised, options as with_all_commas, unfit_for_unit, wrong_path};
+use super::hint::{meant_key, options as with_all_commas, path, unfit_for_unit};
 use super::key::{Key, Type};
-use super::problem::{Origin, Problem};
 use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
 use super::value::Value;
 use crate::expr::Expr;
+use crate::finding::Finding;
+use crate::origin::Origin;
 use crate::overlay::quoted;
 
 /// The policies of discard that swapon knows.
@@ -26,7 +27,7 @@ pub struct SectionReader<'a> {
     pub kind: SectionKind,
     defaults: Option<&'a Section>,
     /// Problems found so far.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Finding>,
     /// Whether an error makes the section unusable.
     pub failed: bool,
 }
@@ -38,7 +39,7 @@ impl<'a> SectionReader<'a> {
     }
 
     /// Adds an error, which makes the section unusable.
-    pub fn fail(&mut self, problem: Problem) {
+    pub fn fail(&mut self, problem: Finding) {
         self.failed = true;
         self.problems.push(problem);
     }
@@ -70,7 +71,7 @@ impl<'a> SectionReader<'a> {
         for key in keys {
             if let Some(assignment) = self.own(key) {
                 let message = format!("`{}` has no effect for {what}", key.name);
-                self.fail(Problem::error(assignment.key_origin.clone(), message).hint(hint));
+                self.fail(Finding::error(assignment.key_origin.clone(), message).remedy(hint));
             }
         }
     }
@@ -140,8 +141,8 @@ impl<'a> SectionReader<'a> {
                 Ok(expr) => (expr, text),
                 Err(error) => {
                     let problem =
-                        Problem::error(inside(&origin, &text, error.start, error.end), error.message);
-                    self.fail(Problem { hint: error.hint, ..problem });
+                        Finding::error(inside(&origin, &text, error.start, error.end), error.message);
+                    self.fail(problem.remedy(error.hint.unwrap_or_default()));
                     return None;
                 }
             },
@@ -175,13 +176,13 @@ impl<'a> SectionReader<'a> {
         let joined = options.join(",");
         if let (Some(option), Some((_, origin))) = (several, words.first()) {
             let message = format!("options are separated by commas: `{option}`");
-            let problem = Problem::error(origin.clone(), message);
-            self.fail(problem.hint(format!("write {} = {}", key.name, quoted(&with_all_commas(&joined)))));
+            let problem = Finding::error(origin.clone(), message);
+            self.fail(problem.remedy(format!("write {} = {}", key.name, quoted(&with_all_commas(&joined)))));
         }
         let options = joined;
         if let (Some(why), Some((_, origin))) = (unfit_for_unit(&options), words.first()) {
-            let problem = Problem::error(origin.clone(), format!("the text of `{}` {why}", key.name));
-            self.fail(problem.hint("leave that out"));
+            let problem = Finding::error(origin.clone(), format!("the text of `{}` {why}", key.name));
+            self.fail(problem.remedy("leave that out"));
         }
         options
     }
@@ -189,12 +190,13 @@ impl<'a> SectionReader<'a> {
     /// An absolute path, normalised (no `.`, double or trailing slash); `..` is refused.
     pub fn path(&mut self, key: &Key) -> Option<(String, Origin)> {
         let (text, origin) = self.text(key)?;
-        if let Some((message, hint)) = wrong_path(key, &text) {
-            self.fail(Problem::error(origin, message).hint(hint));
-            return None;
+        match path(key, &text) {
+            Ok(path) => Some((path, origin)),
+            Err((message, hint)) => {
+                self.fail(Finding::error(origin, message).remedy(hint));
+                None
+            }
         }
-        let path = normalised(&text);
-        Some((path, origin))
     }
 
     /// Permission bits.
@@ -216,7 +218,7 @@ impl<'a> SectionReader<'a> {
 }
 
 /// The problem of a value that the key does not accept.
-fn wrong_value(key: &Key, assignment: &Assignment) -> Problem {
+fn wrong_value(key: &Key, assignment: &Assignment) -> Finding {
     let Assignment { value, origin, .. } = assignment;
     let written = value.toml().unwrap_or_else(str::to_owned);
     let message = match (key.kind, value) {
@@ -227,12 +229,12 @@ fn wrong_value(key: &Key, assignment: &Assignment) -> Problem {
     };
     // Keys of a policy may be written with the prefix of their table, or inside the table.
     let name = written_name(assignment).unwrap_or_else(|| key.name.to_owned());
-    let problem = Problem::error(origin.clone(), message);
+    let problem = Finding::error(origin.clone(), message);
     match (key.kind.meant(value), key.kind) {
-        (Some(meant), _) => problem.hint(format!("write {name} = {meant}")),
+        (Some(meant), _) => problem.remedy(format!("write {name} = {meant}")),
         // The message has all values; one of them would be advice.
         (None, Type::Bool | Type::Word(_)) => problem,
-        (None, _) => problem.hint(format!("write for example {name} = {}", key.example)),
+        (None, _) => problem.remedy(format!("write for example {name} = {}", key.example)),
     }
 }
 
@@ -247,7 +249,7 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
 }
 
 /// Unknown keys of a section, with the probable correction.
-fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
+fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Finding> {
     let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
     let problem = |(key, assignment): (&String, &Assignment)| {
         // `vm.swappiness = 180` is a table `vm`.
@@ -262,7 +264,7 @@ fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Problem> {
             None => meant_key(inner.as_deref().unwrap_or(&name), table, kind),
         };
         let name = &name[table.len()..];
-        Problem::warning(assignment.key_origin.clone(), format!("unknown key `{name}`")).hint(hint)
+        Finding::warning(assignment.key_origin.clone(), format!("unknown key `{name}`")).remedy(hint)
     };
     unknown.map(problem).collect()
 }

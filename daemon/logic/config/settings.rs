@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::problem::Origin;
 use crate::benchmark::score::Profile;
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 use crate::maintain::age::Range;
 use crate::maintain::pressure::Thresholds;
 use crate::maintain::recompress;
+use crate::origin::Origin;
 use crate::ramdisk::KeepSettings;
 use crate::request::{Choice, Purpose, Store};
 use crate::resize::OnChange;
@@ -41,6 +41,11 @@ impl Settings {
     /// Whether the benchmark chooses the algorithm of a device.
     pub fn uses_verdict(&self) -> bool {
         self.devices.iter().any(|device| device.algorithms.contains(&Choice::Auto))
+    }
+
+    /// Whether there are devices, and all of them yield to other zram managers.
+    pub fn all_yield(&self) -> bool {
+        !self.devices.is_empty() && self.devices.iter().all(|device| device.yields)
     }
 }
 

@@ -6,8 +6,8 @@ use toml::de::DeTable;
 
 use super::hint::{correction, meant_section};
 use super::key::{Key, Type};
-use super::problem::Origin;
 use super::schema::SectionKind;
+use crate::origin::Origin;
 use crate::text::nearest;
 
 /// What is wrong with a line.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::problem::Origin;
 use crate::duration;
+use crate::origin::Origin;
 use crate::overlay::quoted;
 
 /// A TOML value of a type that zramd uses.

@@ -2,10 +2,10 @@
 
 use super::key::Key;
 use super::keys::vm as keys;
-use super::problem::Problem;
 use super::section::SectionReader;
 use super::settings::{Level, VmSettings};
 use super::value::Value;
+use crate::finding::Finding;
 use crate::vm::Tunable;
 
 const LEVELS: [(&Key, Tunable); 4] = [
@@ -23,11 +23,11 @@ pub fn vm(reader: &mut SectionReader<'_>) -> VmSettings {
         let level = level(reader, key);
         levels.push((tunable, if tune { level } else { Level::Keep }));
         if let Some(assignment) = reader.own(key).filter(|_| !tune && level != Level::Keep) {
-            let problem = Problem::warning(
+            let problem = Finding::warning(
                 assignment.key_origin.clone(),
                 format!("`{}` has no effect without tune = true", key.name),
             );
-            reader.problems.push(problem.hint("add tune = true, or leave it out"));
+            reader.problems.push(problem.remedy("add tune = true, or leave it out"));
         }
     }
     let zswap_off = match reader.word(&keys::ZSWAP).as_deref() {
@@ -41,8 +41,10 @@ pub fn vm(reader: &mut SectionReader<'_>) -> VmSettings {
     let asked = reader.own(&keys::INCOMPRESSIBLE).filter(|assignment| is_stop(&assignment.value));
     if let Some(assignment) = asked.filter(|_| !sets_swappiness) {
         let message = "`incompressible` has no effect unless vm.swappiness is set";
-        let problem = Problem::warning(assignment.key_origin.clone(), message);
-        reader.problems.push(problem.hint("add tune = true, without swappiness = \"keep\", or leave it out"));
+        let problem = Finding::warning(assignment.key_origin.clone(), message);
+        reader
+            .problems
+            .push(problem.remedy("add tune = true, without swappiness = \"keep\", or leave it out"));
     }
     let protected = reader.size(&keys::PROTECT_SESSIONS);
     VmSettings {

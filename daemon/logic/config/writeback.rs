@@ -1,9 +1,9 @@
 //! The keys that select the backing store of a device.
 
 use super::keys::device as keys;
-use super::problem::Problem;
 use super::section::SectionReader;
 use super::settings::BackingSettings;
+use crate::finding::Finding;
 use crate::request::Store;
 
 /// A device or a file, not both; keys that belong to the other are errors.
@@ -12,7 +12,7 @@ pub fn writeback(reader: &mut SectionReader<'_>) -> Option<BackingSettings> {
     if let (Some((_, device)), Some((_, file))) = (&device, &file) {
         let message =
             format!("writeback-file and writeback-device (line {}) exclude each other", device.line);
-        reader.fail(Problem::error(file.clone(), message).hint("keep one of them"));
+        reader.fail(Finding::error(file.clone(), message).remedy("keep one of them"));
     }
     let size = reader.size(&keys::WRITEBACK_SIZE);
     let encrypted = reader.word(&keys::WRITEBACK_ENCRYPTION).as_deref() != Some("none");
@@ -25,8 +25,8 @@ pub fn writeback(reader: &mut SectionReader<'_>) -> Option<BackingSettings> {
         ),
     ] {
         if let Some(assignment) = reader.own(key).filter(|_| !belongs) {
-            let problem = Problem::error(assignment.key_origin.clone(), format!("`{}` needs {to}", key.name));
-            reader.fail(problem.hint("leave it out"));
+            let problem = Finding::error(assignment.key_origin.clone(), format!("`{}` needs {to}", key.name));
+            reader.fail(problem.remedy("leave it out"));
         }
     }
     let (store, origin) = match (device, file) {

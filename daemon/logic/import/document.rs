@@ -6,7 +6,7 @@ use super::ini::Setting;
 use super::refused::refused_and_doubtful;
 use super::{Imported, Peer, Row, Warning};
 use crate::config;
-use crate::config::problem::Problem;
+use crate::finding::Finding;
 use crate::overlay::quoted;
 use crate::text::worded;
 
@@ -156,7 +156,7 @@ impl Draft {
 /// The first problem that zramd reports for a text.
 fn problem(text: &str) -> Option<String> {
     let loaded = config::load(&[("imported".into(), text.to_owned())], "");
-    loaded.problems.first().map(Problem::text)
+    loaded.problems.first().map(Finding::text)
 }
 
 /// A comment; control characters, which TOML does not allow there, are escaped.
@@ -179,15 +179,6 @@ pub fn size(text: &str) -> String {
         Ok(number) if plain => number.to_string(),
         _ => quoted(text),
     }
-}
-
-/// An absolute path, normalised (no `.`, `..`, double or trailing slash).
-pub fn path(text: &str) -> Option<String> {
-    if !text.starts_with('/') || text.split('/').any(|part| part == "..") {
-        return None;
-    }
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    Some(format!("/{}", parts.join("/")))
 }
 
 /// A fraction of RAM in TOML.

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::document::{Draft, Section, path};
+use super::document::{Draft, Section};
 use super::refused::refused;
 use crate::config::tmpfs::{self, Meaning};
 use crate::overlay::quoted;
 use crate::proc::{device_number, unescape};
+use crate::unit_name::normalised;
 
 /// What tmpfs takes without an option, and zramd takes other values.
 const DEFAULTS: [(&str, &str); 2] = [("size", "\"50%\""), ("mode", "\"1777\"")];
@@ -73,7 +74,7 @@ impl Entry<'_> {
     /// A tmpfs.
     fn disk(&self, place: &str, names: &mut BTreeSet<String>, draft: &mut Draft) {
         let decoded = String::from_utf8(unescape(place.as_bytes())).ok();
-        let Some(place) = decoded.and_then(|place| path(&place)) else {
+        let Some(place) = decoded.and_then(|place| normalised(&place)) else {
             return self.warn(format!("`{place}` is no absolute path without `..`; it was left out"), draft);
         };
         let name = tmpfs::free_name(&place, names);

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::document::{self, Draft, Section};
+use super::document::{Draft, Section};
 use super::shell::{self, Variable, Variables};
 use crate::config::tmpfs;
 use crate::overlay::quoted;
+use crate::unit_name::normalised;
 
 const KNOWN: [&str; 12] = [
     "SIZE",
@@ -40,7 +41,7 @@ pub fn import(files: &[(PathBuf, String)]) -> Draft {
     let size = size(variables.get("SIZE"), "128M", &mut draft);
     let mut names = BTreeSet::new();
     for path in value.split(';').map(str::trim).filter(|path| !path.is_empty()) {
-        let Some(path) = document::path(path) else {
+        let Some(path) = normalised(path) else {
             let text = format!("`{path}` is no absolute path without `..`; it was left out");
             draft.warn(file, paths.map(|paths| paths.line), text);
             continue;

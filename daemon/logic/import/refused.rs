@@ -1,8 +1,8 @@
 //! Sections that zramd refuses, as determined by the planner.
 
 use crate::config;
-use crate::config::problem::Severity;
 use crate::facts::Facts;
+use crate::finding::Level;
 use crate::plan::{self, Activation, Decision, Plan};
 use crate::proc::Memory;
 use crate::request::Purpose;
@@ -20,8 +20,8 @@ pub fn refused(toml: &str) -> Vec<(String, String)> {
 pub fn refused_and_doubtful(toml: &str, ram_kib: Option<u64>) -> [Vec<(String, String)>; 2] {
     let mut plan = planned(toml, ram_kib.unwrap_or(RAM_KIB));
     let doubtful = std::mem::take(&mut plan.problems).into_iter();
-    let doubtful = doubtful.filter(|problem| problem.severity == Severity::Warning);
-    let doubtful = doubtful.map(|problem| (problem.origin.key.clone(), problem.text())).collect();
+    let doubtful = doubtful.filter(|problem| problem.level == Level::Warning);
+    let doubtful = doubtful.map(|problem| (problem.key().to_owned(), problem.text())).collect();
     [useless(plan), doubtful]
 }
 

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::backing;
 use super::ownership::{Ownership, ownership};
-use super::refusal::{Refusal, problem, refuse};
-use super::{Decision, Item};
-use crate::config::problem::{Origin, Problem, Severity};
+use super::{Decision, Item, refuse};
 use crate::config::settings::MEASURED_SIZE;
 use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeExpr, SizeRule};
 use crate::device::attribute::Attribute;
@@ -14,8 +12,9 @@ use crate::device::swap_header::LABEL_BYTES;
 use crate::disk_health;
 use crate::error::ErrorKind;
 use crate::facts::{BackingFacts, Facts, PathKind, Support};
-use crate::finding::Code;
+use crate::finding::{Code, Finding};
 use crate::human::human;
+use crate::origin::Origin;
 use crate::ramdisk::hold::Hold;
 use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
 use crate::record::{Target, adopt_or_forget};
@@ -60,7 +59,7 @@ const SYSTEM_DIRECTORIES: [&str; 23] = [
 ];
 
 /// All reasons to refuse a device, without regard to others.
-pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Refusal> {
+pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Vec<Finding> {
     let mut refusals = Vec::new();
     refusals.extend(damaged(&Target::Device(request.number), &settings.origin, facts));
     refusals.extend(size(settings, request, facts));
@@ -77,22 +76,22 @@ pub(super) fn device(settings: &DeviceSettings, request: &DeviceRequest, facts: 
 }
 
 /// Refuses a target with a damaged record: it is left as it is.
-pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option<Refusal> {
+pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option<Finding> {
     let damaged = facts.damaged_record(target)?;
-    let refusal = Refusal::new(ErrorKind::Unsafe, origin, damaged.to_string()).hint(damaged.remedy());
+    let refusal = Finding::refusal(ErrorKind::Unsafe, origin, damaged.to_string()).remedy(damaged.remedy());
     Some(refusal.code(Code::RecordDamaged))
 }
 
 /// All reasons to refuse a RAM disk, without regard to others.
-pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, facts: &Facts) -> Vec<Refusal> {
+pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, facts: &Facts) -> Vec<Finding> {
     let mut refusals = Vec::new();
     if request.size < MINIMUM_SIZE {
         let reason =
             format!("a size of {} is below the minimum of {}", human(request.size), human(MINIMUM_SIZE));
-        refusals.push(Refusal::new(ErrorKind::Config, &settings.size.origin, reason));
+        refusals.push(Finding::refusal(ErrorKind::Config, &settings.size.origin, reason));
     }
     if let Support::Container(kind) = &facts.support {
-        refusals.push(Refusal::new(ErrorKind::Unsupported, &settings.origin, in_container(kind)));
+        refusals.push(Finding::refusal(ErrorKind::Unsupported, &settings.origin, in_container(kind)));
     }
     let target = Target::RamDisk(request.name.clone());
     refusals.extend(damaged(&target, &settings.origin, facts));
@@ -111,7 +110,7 @@ fn size_origin(settings: &DeviceSettings) -> &Origin {
     }
 }
 
-fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
+fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Finding> {
     let origin = size_origin(settings);
     let share = "zram-fraction is a share of the RAM: 0.5 is half of it";
     if request.disk_size < MINIMUM_SIZE {
@@ -119,7 +118,7 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
             format!("a size of {} is below the minimum of {}", human(request.disk_size), human(MINIMUM_SIZE));
         let by_fraction = matches!(settings.size, SizeRule::Fraction { max: None, .. });
         let hint = if by_fraction { share } else { WRITE_A_UNIT };
-        return Some(Refusal::new(ErrorKind::Config, origin, reason).hint(hint));
+        return Some(Finding::refusal(ErrorKind::Config, origin, reason).remedy(hint));
     }
     let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
     if let Some(largest) = largest_size(facts).filter(|largest| request.disk_size > *largest) {
@@ -131,12 +130,12 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
         );
         let by_fraction = matches!(settings.size, SizeRule::Fraction { .. });
         let hint = if by_fraction { share.to_owned() } else { usual_size(1) };
-        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
+        return Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint));
     }
     None
 }
 
-fn memory_limit(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Refusal> {
+fn memory_limit(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Finding> {
     let mounted = matches!(request.purpose, Purpose::Filesystem { .. });
     if request.memory_limit == 0 || !mounted || settings.force_resident_limit {
         return None;
@@ -144,24 +143,24 @@ fn memory_limit(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Re
     let origin = settings.resident_limit.as_ref().map_or(&settings.origin, |limit| &limit.origin);
     let reason = "a memory limit on a mounted file system loses data without an error when it is reached";
     let hint = "leave zram-resident-limit out, or write force-resident-limit = true to accept that";
-    Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint))
+    Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint))
 }
 
-fn support(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
+fn support(settings: &DeviceSettings, facts: &Facts) -> Option<Finding> {
     match &facts.support {
         Support::Container(kind) => {
-            Some(Refusal::new(ErrorKind::Unsupported, &settings.origin, in_container(kind)))
+            Some(Finding::refusal(ErrorKind::Unsupported, &settings.origin, in_container(kind)))
         }
         Support::Ready | Support::NotLoaded => None,
     }
 }
 
-fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
+fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Finding> {
     let fs_type = match &request.purpose {
         Purpose::Swap { .. } => {
             let too_long = request.label.len() >= LABEL_BYTES;
             let reason = format!("the label `{}` is longer than the 15 bytes of a swap label", request.label);
-            return too_long.then(|| Refusal::new(ErrorKind::Config, &settings.origin, reason));
+            return too_long.then(|| Finding::refusal(ErrorKind::Config, &settings.origin, reason));
         }
         Purpose::Filesystem { fs_type, .. } => fs_type,
         Purpose::Raw { fs_type, .. } => fs_type.as_ref()?,
@@ -170,14 +169,14 @@ fn tools(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> O
         return None;
     }
     let reason = format!("mkfs.{fs_type} is not installed");
-    Some(Refusal::new(ErrorKind::Unsupported, &settings.origin, reason).hint(mkfs_package(fs_type)))
+    Some(Finding::refusal(ErrorKind::Unsupported, &settings.origin, reason).remedy(mkfs_package(fs_type)))
 }
 
 /// Minimum sizes for mkfs of the types where they are large: mkfs.xfs(8), "size"; the error message of mkfs.btrfs with
 /// a single copy of its metadata.
 const SMALLEST: [(&str, u64); 2] = [("xfs", 300 << 20), ("btrfs", 45 << 20)];
 
-fn too_small(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Refusal> {
+fn too_small(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Finding> {
     // With options of the user, a smaller one may be possible.
     let (Purpose::Filesystem { fs_type, mkfs_options, .. }
     | Purpose::Raw { fs_type: Some(fs_type), mkfs_options }) = &request.purpose
@@ -191,7 +190,7 @@ fn too_small(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Refus
     let (found, smallest) = (human(request.disk_size), human(*smallest));
     let reason = format!("{found} is too small for {fs_type}, which takes at least {smallest}");
     let hint = "choose a larger size, or fs-type = \"ext4\"";
-    Some(Refusal::new(ErrorKind::Config, &settings.origin, reason).hint(hint))
+    Some(Finding::refusal(ErrorKind::Config, &settings.origin, reason).remedy(hint))
 }
 
 fn mkfs_package(fs_type: &str) -> String {
@@ -206,7 +205,7 @@ fn mkfs_package(fs_type: &str) -> String {
     format!("install {package}, or choose another fs-type")
 }
 
-fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Refusal> {
+fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Option<Finding> {
     let user = match ownership(request.number, facts) {
         Ownership::Foreign { user } => user,
         Ownership::TakenOver(differs) => {
@@ -215,7 +214,7 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
                 request.number,
                 adopt_or_forget(&Target::Device(request.number))
             );
-            let refusal = Refusal::new(ErrorKind::Unmanaged, &settings.origin, reason);
+            let refusal = Finding::refusal(ErrorKind::Unmanaged, &settings.origin, reason);
             return Some(refusal.code(Code::DeviceTakenOver));
         }
         _ => return None,
@@ -226,10 +225,14 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
          its record is lost, run `zramdctl adopt zram{0}`",
         request.number
     );
-    Some(Refusal::new(ErrorKind::Unsafe, &settings.origin, reason).hint(hint).code(Code::DeviceUnmanaged))
+    Some(
+        Finding::refusal(ErrorKind::Unsafe, &settings.origin, reason)
+            .remedy(hint)
+            .code(Code::DeviceUnmanaged),
+    )
 }
 
-fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal> {
+fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Finding> {
     let BackingSettings { store: Store::Device(path), origin, .. } = settings.writeback.as_ref()? else {
         return None;
     };
@@ -239,31 +242,31 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Refusal>
         None => None,
         Some(BackingFacts::Missing) => {
             let reason = format!("the write-back device {path} does not exist");
-            Some(Refusal::new(ErrorKind::Config, origin, reason))
+            Some(Finding::refusal(ErrorKind::Config, origin, reason))
         }
         Some(BackingFacts::NotABlockDevice) => {
             let reason = format!("{path} is not a block device");
             let hint = "name a partition or logical volume; for a file, write writeback-file";
-            Some(Refusal::new(ErrorKind::Config, origin, reason).hint(hint))
+            Some(Finding::refusal(ErrorKind::Config, origin, reason).remedy(hint))
         }
         Some(BackingFacts::Unreadable(why)) => {
-            Some(Refusal::new(ErrorKind::Unsupported, origin, format!("the write-back device: {why}")))
+            Some(Finding::refusal(ErrorKind::Unsupported, origin, format!("the write-back device: {why}")))
         }
         Some(BackingFacts::Block { device, signature, holders }) => {
             if let Some(mount) = facts.mounts.iter().find(|mount| mount.device == *device) {
                 let reason = format!("{path} is mounted on {}", mount.mount_point);
-                return Some(Refusal::new(ErrorKind::Unsafe, origin, reason));
+                return Some(Finding::refusal(ErrorKind::Unsafe, origin, reason));
             }
             // On our own device, the holder is our mapping.
             if let Some(holder) = holders.first().filter(|_| !ours) {
                 let reason = format!("{path} is in use by {holder}");
-                return Some(Refusal::new(ErrorKind::Unsafe, origin, reason));
+                return Some(Finding::refusal(ErrorKind::Unsafe, origin, reason));
             }
             // Written-back pages may look like any signature, so it is not checked on our own device.
             let signature = signature.as_ref().filter(|_| !ours)?;
             let reason = format!("{path} holds data ({signature}), which write-back would overwrite");
             let hint = format!("if that data is not needed, run `wipefs --all {path}` first");
-            Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint))
+            Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint))
         }
     }
 }
@@ -277,7 +280,7 @@ fn unreadable(path: &str, facts: &Facts) -> Option<String> {
     })
 }
 
-fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &Facts) -> Option<Refusal> {
+fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &Facts) -> Option<Finding> {
     let path = mount.mount_point.as_str();
     let above = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(path, directory));
     let below = SYSTEM_DIRECTORIES.iter().find(|directory| is_at_or_below(directory, path));
@@ -294,28 +297,28 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
     // The private places of RAM disks are below such a directory.
     if let Some(reason) = reason.filter(|_| disk_at(path).is_none()) {
         let hint = "choose a directory below /srv, /mnt, /var or /run";
-        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
+        return Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint));
     }
     if let Some(real) = facts.links.get(path) {
         let reason = format!("{path} contains a symbolic link; it is {real}");
         let hint = format!("write mount-point = \"{real}\"");
-        return Some(Refusal::new(ErrorKind::Unsafe, origin, reason).hint(hint));
+        return Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint));
     }
     if matches!(facts.mount_points.get(path), Some(PathKind::Other | PathKind::Empty)) {
-        return Some(Refusal::new(ErrorKind::Config, origin, format!("{path} is not a directory")));
+        return Some(Finding::refusal(ErrorKind::Config, origin, format!("{path} is not a directory")));
     }
     let ours = facts.records.get(target).and_then(|record| record.request.mount());
     if ours.is_some_and(|ours| ours.mount_point == path) || facts.is_mounted_by_unit(path) {
         return None;
     }
     if let Some(why) = unreadable(path, facts) {
-        return Some(Refusal::new(ErrorKind::Failed, origin, why));
+        return Some(Finding::refusal(ErrorKind::Failed, origin, why));
     }
     let mounted = facts.mount_at(path)?;
     let reason = format!("{path} is already a mount point ({} on {})", mounted.fs_type, mounted.source);
     Some(
-        Refusal::new(ErrorKind::Unsafe, origin, reason)
-            .hint("unmount it first, or choose another mount-point"),
+        Finding::refusal(ErrorKind::Unsafe, origin, reason)
+            .remedy("unmount it first, or choose another mount-point"),
     )
 }
 
@@ -324,7 +327,7 @@ pub(super) fn between_items(
     items: &mut [Item],
     origins: &BTreeMap<Target, Origin>,
     facts: &Facts,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Finding>,
 ) {
     let mut seen: BTreeMap<String, Target> = BTreeMap::new();
     for item in items.iter_mut().filter(|item| item.decision == Decision::Planned) {
@@ -338,7 +341,7 @@ pub(super) fn between_items(
             let reason = format!("{path} is the mount point of [{first}] already");
             refuse(
                 item,
-                Refusal::new(ErrorKind::Config, &origin, reason).hint("give each its own mount-point"),
+                Finding::refusal(ErrorKind::Config, &origin, reason).remedy("give each its own mount-point"),
                 problems,
             );
             continue;
@@ -350,7 +353,7 @@ pub(super) fn between_items(
             let reason = format!("{path} would hide what is already mounted on {}", below.mount_point);
             refuse(
                 item,
-                Refusal::new(ErrorKind::Unsafe, &origin, reason).hint("unmount that first"),
+                Finding::refusal(ErrorKind::Unsafe, &origin, reason).remedy("unmount that first"),
                 problems,
             );
             continue;
@@ -361,11 +364,11 @@ pub(super) fn between_items(
 }
 
 /// A warning if all devices together can take in more than fits into the memory: the sizes cannot be meant.
-pub(super) fn overcommitted(items: &[Item], settings: &[DeviceSettings], facts: &Facts) -> Option<Problem> {
+pub(super) fn overcommitted(items: &[Item], settings: &[DeviceSettings], facts: &Facts) -> Option<Finding> {
     let (target, message) = excess(items, facts)?;
     let last = settings.iter().find(|device| Target::Device(device.number) == *target)?;
     let hint = usual_size(sizes(items).count());
-    Some(problem(Severity::Warning, size_origin(last), message, Some(hint)))
+    Some(Finding::warning(size_origin(last).clone(), message).remedy(hint))
 }
 
 fn sizes(items: &[Item]) -> impl DoubleEndedIterator<Item = (&Target, u64)> + Clone {
@@ -400,7 +403,7 @@ pub(super) fn disks_exceed_memory(
     items: &[Item],
     settings: &[RamDiskSettings],
     facts: &Facts,
-) -> Option<Problem> {
+) -> Option<Finding> {
     let planned = items.iter().filter(|item| item.decision == Decision::Planned);
     let mut disks = planned.filter_map(|item| match &item.request {
         Some(Request::RamDisk(disk)) if disk.number.is_none() => Some(disk),
@@ -412,7 +415,7 @@ pub(super) fn disks_exceed_memory(
     )?;
     let last = disks.next_back()?;
     let origin = settings.iter().find(|disk| disk.name == last.name).map(|disk| &disk.size.origin)?;
-    Some(problem(Severity::Warning, origin, message, Some(remedy)).code(Code::DisksExceedMemory))
+    Some(Finding::warning(origin.clone(), message).remedy(remedy).code(Code::DisksExceedMemory))
 }
 
 /// A warning if the newest snapshot of a RAM disk does not fit into it, so that it would not be loaded.
@@ -420,7 +423,7 @@ pub(super) fn snapshot_does_not_fit(
     settings: &RamDiskSettings,
     request: &RamDiskRequest,
     facts: &Facts,
-) -> Option<Problem> {
+) -> Option<Finding> {
     let newest = facts.snapshots.get(&request.name)?;
     let hold = Hold::of_sizes(
         (newest.occupied_bytes, newest.inodes),
@@ -432,7 +435,7 @@ pub(super) fn snapshot_does_not_fit(
         newest.generation,
         hold.text()
     );
-    let found = problem(Severity::Warning, &settings.size.origin, message, Some(hold.cure(&request.name)));
+    let found = Finding::warning(settings.size.origin.clone(), message).remedy(hold.cure(&request.name));
     Some(found.code(Code::SnapshotHeld))
 }
 
@@ -485,7 +488,7 @@ fn is_plain_number(text: &str, bytes: u64) -> bool {
 }
 
 /// A warning about a small size without a unit; `bytes` is what it is here.
-pub(super) fn doubtful(size: &SizeExpr, bytes: u64, facts: &Facts) -> Option<Problem> {
+pub(super) fn doubtful(size: &SizeExpr, bytes: u64, facts: &Facts) -> Option<Finding> {
     if !is_plain_number(&size.text, bytes) || bytes >= SMALL || bytes / 1024 >= facts.memory.total_kib / 100 {
         return None;
     }
@@ -498,7 +501,7 @@ pub(super) fn doubtful(size: &SizeExpr, bytes: u64, facts: &Facts) -> Option<Pro
         Err(_) => (format!("`{number}` is {}", human(bytes)), WRITE_A_UNIT.to_owned()),
     };
     let message = format!("{message}, less than 1 % of this machine's RAM");
-    Some(problem(Severity::Warning, &size.origin, message, Some(hint)))
+    Some(Finding::warning(size.origin.clone(), message).remedy(hint))
 }
 
 /// Warnings about settings without the effect that they seem to have.
@@ -507,10 +510,10 @@ pub(super) fn ineffective(
     request: &DeviceRequest,
     facts: &Facts,
     recompresses: bool,
-) -> Vec<Problem> {
+) -> Vec<Finding> {
     let mut problems = Vec::new();
     let mut warn = |origin: &Origin, message: String, hint: &str| {
-        problems.push(problem(Severity::Warning, origin, message, Some(hint.to_owned())));
+        problems.push(Finding::warning(origin.clone(), message).remedy(hint));
     };
     let can = facts.specimen().is_none_or(|device| device.attributes.contains(&Attribute::RecompAlgorithm));
     if !request.recompression.is_empty() && can && !recompresses {
@@ -541,9 +544,9 @@ pub(super) fn ineffective(
 }
 
 /// Warnings about configured features that this kernel lacks: the device works without them.
-pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts: &Facts) -> Vec<Problem> {
+pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts: &Facts) -> Vec<Finding> {
     let warn = |origin: &Origin, message: String| {
-        problem(Severity::Warning, origin, message, None).kind(ErrorKind::Unsupported)
+        Finding::warning(origin.clone(), message).kind(ErrorKind::Unsupported)
     };
     let mut problems = Vec::new();
     if let (Some(writeback), Some(Request::Device(request))) = (&settings.writeback, &item.request)
@@ -583,55 +586,6 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
             algorithm.name
         );
         problems.push(warn(&settings.algorithms_origin, message));
-    }
-    problems
-}
-
-/// Warnings about obstacles that do not make a swap useless: other swap with a higher priority, and other programs with
-/// the same purpose. They are left alone.
-pub(super) fn neighbours(
-    settings: &DeviceSettings,
-    request: &DeviceRequest,
-    facts: &Facts,
-    zswap_goes_off: bool,
-) -> Vec<Problem> {
-    let Purpose::Swap { priority, .. } = &request.purpose else { return Vec::new() };
-    let warn = |message: String, hint: String| {
-        problem(Severity::Warning, &settings.origin, message, Some(hint)).kind(ErrorKind::Unsafe)
-    };
-    let mut problems = Vec::new();
-    if facts.zswap_is_on() && !zswap_goes_off {
-        let problem = warn(
-            "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty"
-                .to_owned(),
-            crate::vm::ZSWAP_REMEDY.to_owned(),
-        );
-        problems.push(problem.code(Code::ZswapActive));
-    }
-    // A priority above another managed swap is intended.
-    let is_ours = |number| facts.records.contains_key(&Target::Device(number));
-    let better = |swap: &&crate::proc::SwapLine| {
-        *priority >= 0 && swap.priority > *priority && !swap.zram_number().is_some_and(is_ours)
-    };
-    for swap in facts.swaps.iter().filter(better) {
-        let problem = warn(
-            format!(
-                "{} has priority {}, above its {priority}: zram is used only when that is full",
-                swap.path, swap.priority
-            ),
-            format!("write swap-priority = {} or more", swap.priority.saturating_add(1).min(32767)),
-        );
-        problems.push(problem.about(swap.path.to_string()).code(Code::PriorityInverted));
-    }
-    for other in &facts.other_managers {
-        let message = format!(
-            "{} is configured here too ({}); two may claim the same {}",
-            other.name,
-            other.file,
-            other.does.claim()
-        );
-        let problem = warn(message, other.remedy()).about(other.file);
-        problems.push(problem.code(Code::ForeignManager));
     }
     problems
 }

@@ -9,7 +9,6 @@ mod check;
 pub mod diff;
 mod ownership;
 pub mod ramdisk;
-mod refusal;
 pub mod report;
 pub mod step;
 mod vm;
@@ -19,13 +18,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::config::problem::Problem;
-use super::config::settings::{PageSource, When};
+use super::config::Loaded;
+use super::config::settings::{PageSource, Settings, When};
+use super::config::value::Value;
 use super::device::algorithm::Algorithm;
 use super::error::ErrorKind;
+use super::facts::Facts;
+use super::finding::Finding;
+use super::neighbours::Neighbours;
+use super::overlay::ENABLED;
 use super::ramdisk::place::disk_at;
 use super::record::{Record, Target, Undo};
-use super::request::Request;
+use super::request::{Purpose, Request};
 pub use check::excess;
 pub use step::Step;
 
@@ -126,8 +130,10 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// The groups in the order of execution.
     pub groups: Vec<Group>,
-    /// Problems of the configuration and of planning.
-    pub problems: Vec<Problem>,
+    /// Mistakes of the configuration, refusals, and doubtful settings.
+    pub problems: Vec<Finding>,
+    /// Other programs and settings of the machine that are in the way.
+    pub neighbours: Vec<Finding>,
     /// When the benchmark runs for `auto`.
     pub benchmark: When,
     /// Pages that the benchmark compresses.
@@ -172,13 +178,75 @@ impl Plan {
         self.groups.iter().all(Group::is_empty)
     }
 
+    /// All findings: problems, then what is in the way.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.problems.iter().chain(&self.neighbours)
+    }
+
+    /// Sections of devices and RAM disks without an item, and whether they are switched off; the others have mistakes.
+    pub fn left_out<'a>(&'a self, loaded: &'a Loaded) -> impl Iterator<Item = (&'a str, bool)> {
+        let merged = &loaded.merged;
+        let names = merged.sections.keys().chain(&merged.broken);
+        let left = names.filter(|name| {
+            let target = Target::of_section(name).filter(|_| !loaded.disabled_by_cmdline);
+            target.is_some_and(|target| {
+                matches!(target, Target::Device(_) | Target::RamDisk(_)) && self.item(&target).is_none()
+            })
+        });
+        left.map(|name| {
+            let enabled = merged.sections.get(name).and_then(|section| section.keys.get(ENABLED));
+            (name.as_str(), enabled.is_some_and(|assigned| assigned.value == Value::Boolean(false)))
+        })
+    }
+
     /// The item of `target`.
     pub fn item(&self, target: &Target) -> Option<&Item> {
         self.items.iter().find(|item| item.target == *target)
     }
 }
 
+impl Plan {
+    /// Adds a finding for each refused target without one: a conflict with what is set up. That of a RAM disk without its device is
+    /// reported for the device.
+    fn report_refusals(&mut self, settings: &Settings) {
+        let origin = |target: &Target| match target {
+            Target::Device(number) => {
+                settings.devices.iter().find(|device| device.number == *number).map(|device| &device.origin)
+            }
+            Target::RamDisk(name) => {
+                settings.ramdisks.iter().find(|disk| disk.name == *name).map(|disk| &disk.origin)
+            }
+            Target::Vm | Target::Zswap => None,
+        };
+        for item in self.items.iter().filter(|item| item.decision == Decision::Refused) {
+            let name = item.target.to_string();
+            let device = match &item.request {
+                Some(Request::RamDisk(disk)) => disk.number.map(|number| Target::Device(number).to_string()),
+                _ => None,
+            };
+            let is_about = |found: &Finding| found.object == name || Some(&found.object) == device.as_ref();
+            if !self.problems.iter().any(is_about)
+                && let Some(origin) = origin(&item.target)
+            {
+                let kind = item.kind.unwrap_or(ErrorKind::Unsafe);
+                self.problems.push(Finding::refusal(kind, origin, &item.reason).about(name));
+            }
+        }
+    }
+}
+
 impl Item {
+    /// Its priority, if it is planned as swap.
+    fn swap_priority(&self) -> Option<i32> {
+        match &self.request {
+            Some(Request::Device(device)) if self.decision == Decision::Planned => match &device.purpose {
+                Purpose::Swap { priority, .. } => Some(*priority),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The algorithm that is tried first.
     pub fn algorithm(&self) -> Option<&Candidate> {
         self.candidates.first()
@@ -196,21 +264,52 @@ pub enum Taken {
 }
 
 /// Makes the plan: requests, refusals, and missing steps.
-pub fn plan(
-    settings: &super::config::settings::Settings,
-    problems: Vec<Problem>,
-    facts: &super::facts::Facts,
-    activation: Activation,
-) -> Plan {
+pub fn plan(settings: &Settings, problems: Vec<Finding>, facts: &Facts, activation: Activation) -> Plan {
     let (items, mut found) = wanted::wanted(settings, facts, activation);
     let protected = wanted::protected(settings, &items, facts, &mut found);
     let (benchmark, sample) = (settings.benchmark.when, settings.benchmark.sample);
     let maintenance = settings.maintenance.as_ref().filter(|asked| asked.needs_timer());
     let maintenance = maintenance.map(|asked| asked.interval);
-    let mut plan = Plan { items, groups: Vec::new(), problems, benchmark, sample, maintenance, protected };
+    let mut neighbours = neighbours(settings, &items, facts);
+    let vm = settings.vm.as_ref();
+    neighbours.extend(vm.and_then(|vm| vm::outranked(vm, &items, facts, activation)));
+    let groups = Vec::new();
+    let mut plan = Plan { items, groups, problems, neighbours, benchmark, sample, maintenance, protected };
     plan.problems.extend(found);
     diff::groups(&mut plan, facts, activation);
+    plan.report_refusals(settings);
     plan
+}
+
+/// What is in the way of the swap that is planned.
+fn neighbours(settings: &Settings, items: &[Item], facts: &Facts) -> Vec<Finding> {
+    let priorities = items.iter().filter_map(Item::swap_priority);
+    let is_ours = |number| {
+        let target = Target::Device(number);
+        facts.records.contains_key(&target) || facts.damaged_record(&target).is_some()
+    };
+    let goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
+    Neighbours {
+        // The kernel chooses a negative one when the swap is activated.
+        lowest: priorities.map(|priority| if priority < 0 { i32::MAX } else { priority }).min(),
+        swaps: facts.swaps.iter().filter(|swap| !swap.zram_number().is_some_and(is_ours)).collect(),
+        zswap: facts.zswap_is_on() && !goes_off,
+        managers: if items.is_empty() { &[] } else { &facts.other_managers },
+        configured: true,
+        yields: settings.all_yield(),
+    }
+    .findings()
+}
+
+/// Marks an item as refused, and adds the reason, which is a finding about it.
+fn refuse(item: &mut Item, reason: Finding, problems: &mut Vec<Finding>) {
+    if item.decision != Decision::Planned {
+        return;
+    }
+    item.decision = Decision::Refused;
+    item.kind = reason.kind;
+    item.reason.clone_from(&reason.message);
+    problems.push(reason.about(item.target.to_string()));
 }
 
 /// Whether swap options in the form of fstab include discard.

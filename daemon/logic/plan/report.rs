@@ -5,10 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{Decision, Group, Item, Plan, Taken};
-use crate::config::problem::Problem;
-use crate::config::schema::section_of;
-use crate::error::ErrorKind;
-use crate::finding::Code;
+use crate::finding::Finding;
 use crate::record::{Target, Undo};
 use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store};
 
@@ -28,8 +25,8 @@ pub struct PlanReport<'a> {
     /// Steps that would be executed, in order; absent in a check.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<StepReport>>,
-    /// Problems of the configuration and of the plan.
-    problems: Vec<ProblemReport<'a>>,
+    /// Mistakes, refusals and doubtful settings, and for a plan what is in the way.
+    problems: Vec<&'a Finding>,
 }
 
 /// A configured device.
@@ -124,34 +121,6 @@ struct StepReport {
     undo: String,
 }
 
-/// A problem.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ProblemReport<'a> {
-    /// Severity.
-    severity: crate::config::problem::Severity,
-    /// Kind of error.
-    kind: ErrorKind,
-    /// The section concerned.
-    section: Option<String>,
-    /// The file.
-    file: &'a std::path::Path,
-    /// The line, counted from 1; 0 if unknown.
-    line: u32,
-    /// The column, counted from 1; 0 if unknown.
-    column: u32,
-    /// The key with its section.
-    key: &'a str,
-    /// Code, if `doctor` reports it, too.
-    code: Option<Code>,
-    /// The object concerned, for example the device that is refused; empty if the problem is only about the configuration.
-    about: &'a str,
-    /// The problem: one sentence.
-    message: &'a str,
-    /// What to do.
-    hint: Option<&'a str>,
-}
-
 /// Creates the JSON form.
 pub fn report(plan: &Plan) -> PlanReport<'_> {
     PlanReport {
@@ -159,13 +128,13 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
         devices: plan.items.iter().filter_map(device_report).collect(),
         ramdisks: plan.items.iter().filter_map(ramdisk_report).collect(),
         steps: Some(plan.groups.iter().flat_map(step_reports).collect()),
-        problems: plan.problems.iter().map(problem).collect(),
+        problems: plan.findings().collect(),
     }
 }
 
 /// Creates the JSON form of a check, which has no steps.
 pub fn checked(plan: &Plan) -> PlanReport<'_> {
-    PlanReport { steps: None, ..report(plan) }
+    PlanReport { steps: None, problems: plan.problems.iter().collect(), ..report(plan) }
 }
 
 fn step_reports(group: &Group) -> impl Iterator<Item = StepReport> + '_ {
@@ -182,23 +151,6 @@ fn step_reports(group: &Group) -> impl Iterator<Item = StepReport> + '_ {
             Taken::Never(reason) => format!("none: {reason}"),
         },
     })
-}
-
-/// Creates the JSON form of a problem.
-pub fn problem(problem: &Problem) -> ProblemReport<'_> {
-    ProblemReport {
-        severity: problem.severity,
-        kind: problem.kind,
-        section: section_of(&problem.origin.key),
-        file: &problem.origin.file,
-        line: problem.origin.line,
-        column: problem.origin.column,
-        key: &problem.origin.key,
-        code: problem.code,
-        about: &problem.about,
-        message: &problem.message,
-        hint: problem.hint.as_deref(),
-    }
 }
 
 fn parameters(algorithm: &crate::device::algorithm::Algorithm) -> serde_json::Map<String, serde_json::Value> {

@@ -2,11 +2,10 @@
 
 use super::check::damaged;
 use super::ownership::{Ownership, ownership};
-use super::refusal::{problem, refuse};
-use super::{Activation, Decision, Group, Item, Step};
-use crate::config::problem::{Problem, Severity};
+use super::{Activation, Decision, Group, Item, Step, refuse};
 use crate::config::settings::{Level, VmSettings};
 use crate::facts::Facts;
+use crate::finding::Finding;
 use crate::record::{Progress, Record, Target, Undo};
 use crate::request::{Purpose, Request};
 use crate::vm::{Tunable, VmRequest, swappiness, watermark_scale_factor};
@@ -17,12 +16,11 @@ pub(super) fn items(
     devices: &[Item],
     facts: &Facts,
     activation: Activation,
-    problems: &mut Vec<Problem>,
 ) -> Vec<Item> {
     let mut items = Vec::new();
     if settings.zswap_off {
         let request = VmRequest { values: vec![(Tunable::Zswap, "N".to_owned())] };
-        let any = active(facts).next().is_some() || devices.iter().any(|item| priority(item).is_some());
+        let any = active(facts).next().is_some() || devices.iter().any(|item| item.swap_priority().is_some());
         let reason = (!any).then(|| "no compressed swap is configured".to_owned());
         items.push(item(Target::Zswap, request, reason));
     }
@@ -40,12 +38,20 @@ pub(super) fn items(
         return items;
     }
     let reason = not_on_top(devices, facts, activation);
-    if let Some((reason, true)) = &reason {
-        let message = format!("[vm] is not applied: {reason}");
-        problems.push(problem(Severity::Warning, &settings.origin, message, None));
-    }
     items.push(item(Target::Vm, VmRequest { values }, reason.map(|(reason, _)| reason)));
     items
+}
+
+/// A warning if these settings are left out because of other swap; `items` are those of the plan.
+pub(super) fn outranked(
+    settings: &VmSettings,
+    items: &[Item],
+    facts: &Facts,
+    activation: Activation,
+) -> Option<Finding> {
+    items.iter().find(|item| item.target == Target::Vm)?;
+    let (reason, by_others) = not_on_top(items, facts, activation)?;
+    by_others.then(|| Finding::warning(settings.origin.clone(), format!("[vm] is not applied: {reason}")))
 }
 
 /// Refuses items with a damaged record.
@@ -53,7 +59,7 @@ pub(super) fn refuse_damaged(
     items: &mut [Item],
     settings: &VmSettings,
     facts: &Facts,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Finding>,
 ) {
     for item in items {
         if let Some(refusal) = damaged(&item.target, &settings.origin, facts) {
@@ -73,17 +79,6 @@ fn item(target: Target, request: VmRequest, skipped: Option<String>) -> Item {
     }
 }
 
-/// Priority of an item that is planned as swap.
-fn priority(item: &Item) -> Option<i32> {
-    match &item.request {
-        Some(Request::Device(device)) if item.decision == Decision::Planned => match &device.purpose {
-            Purpose::Swap { priority, .. } => Some(*priority),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// Numbers and priorities of active swap set up by zramd, including devices with a damaged record.
 fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
     facts.swaps.iter().filter_map(|swap| {
@@ -96,7 +91,8 @@ fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
 
 /// The reason why no swap of zramd, active or planned, has the highest priority; and whether another program's swap has it.
 fn not_on_top(devices: &[Item], facts: &Facts, activation: Activation) -> Option<(String, bool)> {
-    let planned = devices.iter().filter(|_| activation != Activation::Systemd).filter_map(priority);
+    let planned =
+        devices.iter().filter(|_| activation != Activation::Systemd).filter_map(Item::swap_priority);
     let ours = active(facts).map(|(_, priority)| priority).chain(planned).max();
     let Some(ours) = ours else { return Some(("no compressed swap of zramd is in use".to_owned(), false)) };
     let is_ours =

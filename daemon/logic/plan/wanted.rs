@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::check;
-use super::refusal::{Refusal, problem, refuse};
-use super::{Activation, Candidate, Decision, Item};
+use super::{Activation, Candidate, Decision, Item, refuse};
 use crate::benchmark::cache::Unusable;
-use crate::config::problem::{Problem, Severity};
 use crate::config::settings::{
     Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamDiskSettings, Settings, SizeExpr,
     SizeRule,
@@ -15,6 +13,7 @@ use crate::device::algorithm::{Algorithm, with_option};
 use crate::error::ErrorKind;
 use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::facts::{Does, Facts};
+use crate::finding::Finding;
 use crate::human::human;
 use crate::maintain::strength;
 use crate::record::Target;
@@ -39,7 +38,7 @@ pub fn variables(facts: &Facts) -> Variables {
 }
 
 /// Turns settings into requests: one item per target, devices by number, then RAM disks by name.
-pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Vec<Item>, Vec<Problem>) {
+pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Vec<Item>, Vec<Finding>) {
     let mut items = Vec::new();
     let mut problems = Vec::new();
     let mut origins = BTreeMap::new();
@@ -47,8 +46,7 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     for device in &settings.devices {
         let target = Target::Device(device.number);
         origins.insert(target, device.mount_origin().clone());
-        let zswap_goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
-        let item = device_item(device, facts, zswap_goes_off, &mut problems);
+        let item = device_item(device, facts, &mut problems);
         problems.extend(device.host_memory_limit.as_ref().and_then(|limit| doubt(limit, facts)));
         if let (Decision::Planned, Some(Request::Device(request))) = (item.decision, &item.request) {
             if matches!(request.purpose, Purpose::Swap { .. }) {
@@ -71,7 +69,7 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     problems.extend(check::overcommitted(&items, &settings.devices, facts));
     problems.extend(check::disks_exceed_memory(&items, &settings.ramdisks, facts));
     if let Some(vm) = &settings.vm {
-        let mut settings = super::vm::items(vm, &items, facts, activation, &mut problems);
+        let mut settings = super::vm::items(vm, &items, facts, activation);
         super::vm::refuse_damaged(&mut settings, vm, facts, &mut problems);
         items.append(&mut settings);
     }
@@ -87,7 +85,7 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
 
 /// Bytes of memory that sessions keep, at most a quarter of it: system services and systemd itself keep as much together. 0 without
 /// compressed swap.
-pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &mut Vec<Problem>) -> u64 {
+pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &mut Vec<Finding>) -> u64 {
     let is_swap = |item: &Item| {
         item.decision == Decision::Planned
             && matches!(&item.request, Some(Request::Device(device)) if matches!(device.purpose, Purpose::Swap { .. }))
@@ -97,20 +95,20 @@ pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &
     let bytes = match bytes(size, facts) {
         Ok(bytes) if bytes > most => {
             let message = format!("`{}` is more than a quarter of the memory, {}", size.text, human(most));
-            Err((message, Some("system services and systemd keep as much again, and programs need the rest")))
+            Err((message, "system services and systemd keep as much again, and programs need the rest"))
         }
         Ok(bytes) => Ok(bytes),
-        Err(refusal) => Err((refusal.reason, None)),
+        Err(refusal) => Err((refusal.message, "")),
     };
     if facts.lacks_memory_controller && bytes.is_ok() {
         let message = "protect-sessions has no effect: the memory controller of control groups (version 2) is not there";
         let hint =
             "boot with systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory, or write \"none\"".to_owned();
-        problems.push(problem(Severity::Warning, &size.origin, message.to_owned(), Some(hint)));
+        problems.push(Finding::warning(size.origin.clone(), message).remedy(hint));
     }
     bytes.map_or_else(
         |(message, hint)| {
-            problems.push(problem(Severity::Error, &size.origin, message, hint.map(str::to_owned)));
+            problems.push(Finding::error(size.origin.clone(), message).remedy(hint));
             0
         },
         |bytes| if items.iter().any(is_swap) { bytes } else { 0 },
@@ -128,12 +126,7 @@ fn item(target: Target) -> Item {
     }
 }
 
-fn device_item(
-    device: &DeviceSettings,
-    facts: &Facts,
-    zswap_goes_off: bool,
-    problems: &mut Vec<Problem>,
-) -> Item {
+fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
     let mut item = item(Target::Device(device.number));
     match over_host_limit(device, facts) {
         Err(refusal) => {
@@ -172,7 +165,8 @@ fn device_item(
         Ok(candidates) => item.candidates = candidates,
         Err(reason) => {
             let hint = "add \"auto\" to the list to accept another algorithm";
-            let refusal = Refusal::new(ErrorKind::Unsupported, &device.algorithms_origin, reason).hint(hint);
+            let refusal =
+                Finding::refusal(ErrorKind::Unsupported, &device.algorithms_origin, reason).remedy(hint);
             refuse(&mut item, refusal, problems);
         }
     }
@@ -181,7 +175,6 @@ fn device_item(
     }
     if item.decision == Decision::Planned {
         problems.extend(check::unsupported_features(device, &item, facts));
-        problems.extend(check::neighbours(device, &request, facts, zswap_goes_off));
     }
     item
 }
@@ -191,19 +184,14 @@ fn tighter_only(
     device: &DeviceSettings,
     mut request: DeviceRequest,
     primary: &Algorithm,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Finding>,
 ) -> DeviceRequest {
     request.recompression.retain(|secondary| match strength::refusal(primary, secondary) {
         None => true,
         Some(why) => {
             let hint = "write a denser one, such as \"zstd\", or leave it out";
             let message = format!("{why}; it is left out");
-            problems.push(problem(
-                Severity::Warning,
-                &device.recompression_origin,
-                message,
-                Some(hint.to_owned()),
-            ));
+            problems.push(Finding::warning(device.recompression_origin.clone(), message).remedy(hint));
             false
         }
     });
@@ -211,11 +199,11 @@ fn tighter_only(
 }
 
 /// Why the device is not wanted on a machine with this much memory, if so.
-fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<String>, Refusal> {
+fn over_host_limit(device: &DeviceSettings, facts: &Facts) -> Result<Option<String>, Finding> {
     let Some(limit) = &device.host_memory_limit else { return Ok(None) };
     let ram = facts.memory.total_kib / 1024;
     if facts.memory.total_kib == 0 {
-        return Err(Refusal::new(ErrorKind::Unsupported, &limit.origin, UNKNOWN_MEMORY));
+        return Err(Finding::refusal(ErrorKind::Unsupported, &limit.origin, UNKNOWN_MEMORY));
     }
     let mib = evaluate(limit, facts)?;
     // Exact: sizes in MiB are far below 2^53.
@@ -235,9 +223,9 @@ fn other_manager(device: &DeviceSettings, facts: &Facts) -> Option<String> {
     Some(format!("it yields to {}, which sets up zram on this machine ({})", other.name, other.file))
 }
 
-fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
+fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Finding> {
     size.expr.evaluate(&variables(facts)).map_err(|error| {
-        Refusal::new(
+        Finding::refusal(
             ErrorKind::Config,
             &size.origin,
             format!("`{}` cannot be evaluated: {}", size.text, error.message),
@@ -245,27 +233,27 @@ fn evaluate(size: &SizeExpr, facts: &Facts) -> Result<f64, Refusal> {
     })
 }
 
-fn doubt(size: &SizeExpr, facts: &Facts) -> Option<Problem> {
+fn doubt(size: &SizeExpr, facts: &Facts) -> Option<Finding> {
     check::doubtful(size, bytes(size, facts).ok()?, facts)
 }
 
-fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Refusal> {
+fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Finding> {
     size_in_bytes(evaluate(size, facts)?).map_err(|error| {
-        Refusal::new(
+        Finding::refusal(
             ErrorKind::Config,
             &size.origin,
             format!("`{}` is no size: {}", size.text, error.message),
         )
-        .hint("write for example \"4GiB\", \"50%\" or \"ram / 2\"")
+        .remedy("write for example \"4GiB\", \"50%\" or \"ram / 2\"")
     })
 }
 
 /// The size of a device in bytes, by the rule of zram-generator: a fraction is applied to whole MiB.
-fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
+fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Finding> {
     let (size, max) = match &device.size {
         SizeRule::Expression { size, max } => (bytes(size, facts)?, max),
         SizeRule::Fraction { origin, .. } if facts.memory.total_kib == 0 => {
-            return Err(Refusal::new(ErrorKind::Unsupported, origin, UNKNOWN_MEMORY));
+            return Err(Finding::refusal(ErrorKind::Unsupported, origin, UNKNOWN_MEMORY));
         }
         SizeRule::Fraction { fraction, max, .. } => {
             let mib = (fraction * variables(facts).ram_mib).floor();
@@ -278,7 +266,7 @@ fn disk_size(device: &DeviceSettings, facts: &Facts) -> Result<u64, Refusal> {
     })
 }
 
-fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceRequest, Refusal> {
+fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceRequest, Finding> {
     let purpose = match &device.purpose {
         Purpose::Swap { priority, options } => {
             Purpose::Swap { priority: *priority, options: options.clone() }
@@ -311,7 +299,7 @@ fn device_request(device: &DeviceSettings, facts: &Facts) -> Result<DeviceReques
     })
 }
 
-fn writeback_request(settings: &BackingSettings, facts: &Facts) -> Result<Writeback, Refusal> {
+fn writeback_request(settings: &BackingSettings, facts: &Facts) -> Result<Writeback, Finding> {
     let store = match &settings.store {
         Store::Device(path) => Store::Device(path.clone()),
         Store::File { path, size } => {
@@ -322,7 +310,7 @@ fn writeback_request(settings: &BackingSettings, facts: &Facts) -> Result<Writeb
     Ok(Writeback { store, encrypted: settings.encrypted })
 }
 
-fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, Refusal> {
+fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, Finding> {
     let id = |principal: &Option<Principal>, known: &BTreeMap<String, u32>, kind: &str| match principal {
         None => Ok(None),
         Some(Principal::Id(id)) => Ok(Some(*id)),
@@ -330,7 +318,7 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
             (Some(id), _) => Ok(Some(*id)),
             (None, Some(why)) => {
                 let reason = format!("the {kind} `{name}` cannot be looked up: {why}");
-                Err(Refusal::new(ErrorKind::Unsupported, origin, reason).hint("write its number"))
+                Err(Finding::refusal(ErrorKind::Unsupported, origin, reason).remedy("write its number"))
             }
             (None, None) => {
                 let reason = format!("there is no {kind} `{name}` on this machine");
@@ -339,7 +327,7 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
                     Some((user, group)) => format!("write owner = \"{user}\" and group = \"{group}\""),
                     None => "create it first, or write its number".to_owned(),
                 };
-                Err(Refusal::new(ErrorKind::Config, origin, reason).hint(hint))
+                Err(Finding::refusal(ErrorKind::Config, origin, reason).remedy(hint))
             }
         },
     };
@@ -352,7 +340,7 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, R
     })
 }
 
-fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskRequest, Refusal> {
+fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskRequest, Finding> {
     let store_limit = disk.store_limit.as_ref().map(|limit| bytes(limit, facts)).transpose()?;
     let (huge, number) = match &disk.backend {
         Backend::Tmpfs { huge } => (huge.clone(), None),
@@ -370,7 +358,7 @@ fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskReque
     })
 }
 
-fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Problem>) -> Item {
+fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
     let mut item = item(Target::RamDisk(disk.name.clone()));
     let request = ramdisk_request(disk, facts);
     match request {

@@ -7,9 +7,10 @@ use crate::config::section::{DISCARDS, with_commas};
 use crate::config::tmpfs::{self, Meaning};
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
-use crate::import::document::{self, Section, path};
+use crate::import::document::{self, Section};
 use crate::maintain::strength;
 use crate::overlay::{list, quoted};
+use crate::unit_name::normalised;
 
 /// Note for every algorithm.
 const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";
@@ -245,7 +246,7 @@ impl<'a> Translator<'a> {
             self.leave_out(setting, "empty");
             return false;
         }
-        match path(text) {
+        match normalised(text) {
             Some(path) => {
                 self.set(setting, "mount-point", &quoted(&path), "");
                 true
@@ -335,7 +336,7 @@ impl<'a> Translator<'a> {
     fn writeback(&mut self) {
         let Some(setting) = self.get("writeback-device") else { return };
         let text = setting.value.as_str();
-        match path(text) {
+        match normalised(text) {
             Some(path) => {
                 let warning = "zram-generator sets this device and nothing ever writes to it; zramd only takes one that is \
                                empty, so wipe it or take the line out";

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use logic::config::problem::{Origin, Severity};
 use logic::config::settings::{BackingSettings, MountSettings, Settings};
 use logic::config::{self, Loaded, edit, enabled_by_cmdline};
 use logic::facts::Facts;
+use logic::finding::Level;
+use logic::origin::Origin;
 use logic::overlay::{self, Overlay};
 use logic::plan::{self, Activation, Decision, report};
 use logic::proc::Memory;
@@ -25,9 +26,9 @@ pub fn config(data: &[u8]) {
     let loaded = config::load(&files, "");
     assert_eq!(config::load(&files, ""), loaded);
     for problem in &loaded.problems {
-        assert!(!problem.message.is_empty() && problem.origin.line > 0, "{problem:?}");
-        is_inside(&problem.origin, &files);
-        assert!(!render::one_line(problem).contains(char::is_control), "{problem:?}");
+        assert!(!problem.message.is_empty() && problem.line() > 0, "{problem:?}");
+        is_inside(problem.place.as_ref().unwrap(), &files);
+        assert!(!problem.one_line().contains(char::is_control), "{problem:?}");
     }
     for colour in [false, true] {
         assert!(!render::render(&loaded.problems, colour).is_empty());
@@ -67,9 +68,9 @@ fn is_inside(origin: &Origin, files: &[(PathBuf, String)]) {
 
 /// Sections with an error are not used.
 fn only_sound_sections(loaded: &Loaded) {
-    for problem in loaded.problems.iter().filter(|problem| problem.severity == Severity::Error) {
+    for problem in loaded.problems.iter().filter(|problem| problem.level == Level::Error) {
         let names = |section: &str| {
-            let key = problem.origin.key.as_str();
+            let key = problem.key();
             key == section || key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
         };
         for device in &loaded.settings.devices {
@@ -247,7 +248,7 @@ pub fn overlay(data: &[u8]) {
     assert_eq!((loaded.merged.sections.len(), keys), (1, vec!["label", "zram-size"]));
     match loaded.settings.devices.as_slice() {
         [device] => assert_eq!((device.number, device.label.as_deref()), (1, Some(text))),
-        _ => assert!(loaded.problems.iter().all(|problem| problem.origin.key == "zram1.label")),
+        _ => assert!(loaded.problems.iter().all(|problem| problem.key() == "zram1.label")),
     }
     // An edited drop-in is the same after reading, writing and reading it.
     let read = Overlay::parse(&text.replace('\r', ""));

@@ -1,16 +1,13 @@
-//! A problem of a configuration, as data: position, description, and correction.
+//! The place of a value in the configuration.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use crate::error::ErrorKind;
-use crate::finding::Code;
-use crate::text::worded;
+use serde::{Deserialize, Serialize};
 
 /// Position of a value: of the assignment that takes precedence.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Place"))]
 pub struct Origin {
     /// Path of the file; empty for a built-in default, `/proc/cmdline` for the kernel command line.
     pub file: PathBuf,
@@ -21,8 +18,10 @@ pub struct Origin {
     /// `section.key`, for example `zram0.zram-size`; for a whole section, only its name.
     pub key: String,
     /// The text of the line, for messages that underline the position.
+    #[serde(skip)]
     pub source_line: String,
     /// Number of characters to underline; at least 1 if there is a line.
+    #[serde(skip)]
     pub width: u32,
 }
 
@@ -75,94 +74,6 @@ fn floor_boundary(text: &str, at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-/// Severity of a [`Problem`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The setting is used, or ignored without harm.
-    Warning,
-    /// The section (or the file, for a syntax error) is not used.
-    Error,
-}
-
-/// A problem. All problems are reported, not only the first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// Its severity.
-    pub severity: Severity,
-    /// Its kind; for an error, that with which the section is refused.
-    pub kind: ErrorKind,
-    /// Its position.
-    pub origin: Origin,
-    /// Description: one sentence, lower case, no full stop.
-    pub message: String,
-    /// What to write instead, if known.
-    pub hint: Option<String>,
-    /// The object concerned: the target that is refused, which settings of another section may concern, or for example the swap of
-    /// another program; empty if it is only about the configuration.
-    pub about: String,
-    /// Its code as a finding about that object, if it is more than a configuration error.
-    #[serde(skip)]
-    pub code: Option<Code>,
-}
-
-impl Problem {
-    /// An error: the section or file is not used.
-    pub fn error(origin: Origin, message: impl Into<String>) -> Problem {
-        Problem {
-            severity: Severity::Error,
-            kind: ErrorKind::Config,
-            origin,
-            message: worded(message),
-            hint: None,
-            about: String::new(),
-            code: None,
-        }
-    }
-
-    /// A warning: something is ignored.
-    pub fn warning(origin: Origin, message: impl Into<String>) -> Problem {
-        Problem { severity: Severity::Warning, ..Problem::error(origin, message) }
-    }
-
-    /// Sets the kind.
-    #[must_use]
-    pub fn kind(mut self, kind: ErrorKind) -> Problem {
-        self.kind = kind;
-        self
-    }
-
-    /// Sets another object concerned.
-    #[must_use]
-    pub fn about(mut self, object: impl Into<String>) -> Problem {
-        self.about = object.into();
-        self
-    }
-
-    /// Sets the code of the finding.
-    #[must_use]
-    pub fn code(mut self, code: Code) -> Problem {
-        self.code = Some(code);
-        self
-    }
-
-    /// Description and correction.
-    pub fn text(&self) -> String {
-        match &self.hint {
-            Some(hint) => format!("{} ({hint})", self.message),
-            None => self.message.clone(),
-        }
-    }
-
-    /// Sets what to write instead.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
-        self.hint = Some(worded(hint));
-        self
-    }
 }
 
 #[cfg(test)]

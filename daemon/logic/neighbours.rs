@@ -1,0 +1,126 @@
+//! Findings about what is in the way of compressed swap: zswap, other swap, other programs. They are left alone, and are no mistakes
+//! of the configuration.
+
+use super::facts::{Does, OtherManager};
+use super::finding::{Code, Finding, Level};
+use super::proc::SwapLine;
+use super::vm::ZSWAP_REMEDY;
+
+/// Highest priority of swap (swapon(2)).
+const HIGHEST: i32 = 32767;
+
+/// The facts about them.
+#[derive(Debug, Clone)]
+pub struct Neighbours<'a> {
+    /// The lowest priority of compressed swap of zramd, in use or planned; `None` without any.
+    pub lowest: Option<i32>,
+    /// Swap that is not of zramd.
+    pub swaps: Vec<&'a SwapLine>,
+    /// Whether zswap is enabled, and stays so.
+    pub zswap: bool,
+    /// Other programs that set up zram here.
+    pub managers: &'a [OtherManager],
+    /// Whether the configuration has a section.
+    pub configured: bool,
+    /// Whether all its devices yield to other zram managers.
+    pub yields: bool,
+}
+
+impl Neighbours<'_> {
+    /// All findings about them.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        if let Some(lowest) = self.lowest {
+            found.extend(self.zswap.then(zswap));
+            found.extend(
+                self.swaps.iter().filter(|swap| swap.priority >= lowest).map(|swap| above(swap, lowest)),
+            );
+        }
+        let claims = |other: &&OtherManager| !(self.yields && other.does == Does::Devices);
+        found.extend(self.managers.iter().filter(claims).map(|other| manager(other, self.configured)));
+        found
+    }
+}
+
+fn zswap() -> Finding {
+    Finding::new(
+        Level::Warning,
+        Code::ZswapActive,
+        "",
+        "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty",
+        ZSWAP_REMEDY,
+    )
+}
+
+/// Other swap that is used before compressed swap, or as much.
+fn above(swap: &SwapLine, lowest: i32) -> Finding {
+    let (path, priority) = (swap.path.to_string(), swap.priority);
+    let message = if priority > lowest {
+        format!(
+            "{path} has priority {priority}, above the {lowest} of compressed swap: zram is used only when that is full"
+        )
+    } else {
+        format!("{path} has priority {priority}, as compressed swap: both are used in turn")
+    };
+    let lower = "give it a lower priority (`pri=` in fstab)";
+    let remedy = match priority {
+        HIGHEST => lower.to_owned(),
+        _ => format!("write swap-priority = {} or more, or {lower}", priority + 1),
+    };
+    Finding::new(Level::Warning, Code::PriorityInverted, &path, message, remedy)
+}
+
+fn manager(other: &OtherManager, configured: bool) -> Finding {
+    let (code, message, remedy) = match other.import {
+        Some(name) if !configured => (
+            Code::ImportOffered,
+            format!(
+                "{} {} here ({}), and zramd is not configured",
+                other.name,
+                other.does.verb(),
+                other.file
+            ),
+            format!(
+                "run `zramdctl import {name}` to see its configuration for zramd, with --write to write it"
+            ),
+        ),
+        _ => (
+            Code::ForeignManager,
+            format!(
+                "{} is configured here too ({}); two may claim the same {}",
+                other.name,
+                other.file,
+                other.does.claim()
+            ),
+            other.remedy(),
+        ),
+    };
+    Finding::new(Level::Warning, code, other.file, message, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_swap_is_compared_with_the_lowest_of_ours() {
+        let swap = |priority| SwapLine { path: "/dev/sda2".into(), size_kib: 1, used_kib: 0, priority };
+        let found = |lowest, priority| {
+            let swap = swap(priority);
+            let neighbours = Neighbours {
+                lowest,
+                swaps: vec![&swap],
+                zswap: false,
+                managers: &[],
+                configured: true,
+                yields: false,
+            };
+            neighbours.findings().pop().map(|found| (found.message, found.remedy))
+        };
+        assert_eq!((found(Some(100), 99), found(None, 100)), (None, None));
+        let (message, remedy) = found(Some(100), 100).unwrap();
+        assert!(message.contains("in turn") && remedy.contains("swap-priority = 101 "), "{message} {remedy}");
+        let (message, remedy) = found(Some(100), HIGHEST).unwrap();
+        assert!(message.contains("above the 100") && remedy.starts_with("give it"), "{message} {remedy}");
+    }
+}
