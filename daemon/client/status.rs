@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::args::{Cli, Json};
 use super::columns::Row;
+use super::doctor::Examined;
 use super::problems::{self, plural};
 use super::read::{self, Policies};
 use super::style::Style;
-use super::{out, select};
+use super::{doctor, out, select};
 use engine::Error;
+use logic::config::Loaded;
 use logic::config::merge::Merged;
 use logic::config::settings::Settings;
 use logic::device::algorithm::Algorithm;
@@ -21,6 +23,8 @@ use logic::human::human;
 use logic::maintain::pressure::Level;
 use logic::maintain::span;
 use logic::overlay::{Override, Standing};
+use logic::plan::{Decision, Plan};
+use logic::record::Target;
 use logic::sample::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::vm::VmView;
 
@@ -32,12 +36,12 @@ const WORTH_MENTIONING: u64 = 1 << 20;
 
 /// Runs `status`.
 pub fn run(cli: &Cli, names: &[String], json: Json) -> Result<ExitStatus, Error> {
-    let (snapshot, loaded) = read::snapshot(read::used_file(cli).as_ref())?;
+    let Examined { snapshot, loaded, plan, .. } = doctor::examine(cli, true)?;
     let style = Style::stdout(cli.color);
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
     let policies = names.is_empty().then(read::policies);
     out::result(json, &document(&snapshot, &rows, names.is_empty()), || {
-        render(&snapshot, &rows, &loaded.merged, policies.as_ref(), style)
+        render(&snapshot, &rows, &loaded, &plan, policies.as_ref(), style)
     })?;
     let mut status = if names.is_empty() || rows.iter().all(|row| is_active(*row)) {
         ExitStatus::Success
@@ -104,10 +108,12 @@ fn is_configured(word: &str, settings: &Settings) -> bool {
 pub fn render(
     snapshot: &Snapshot,
     rows: &[Row<'_>],
-    config: &Merged,
+    loaded: &Loaded,
+    plan: &Plan,
     policies: Option<&Policies>,
     style: Style,
 ) -> String {
+    let config = &loaded.merged;
     let whole = policies.is_some();
     let mut parts = Vec::new();
     if whole {
@@ -118,7 +124,7 @@ pub fn render(
         Row::Disk(view) => disk(view, config, style),
     }));
     if whole {
-        parts.extend(absent(rows, config, style));
+        parts.extend(absent(rows, loaded, plan, style));
     }
     if whole && !snapshot.vm.is_empty() {
         parts.push(settings(&snapshot.vm, style));
@@ -341,21 +347,34 @@ fn overridden(section: &str, config: &Merged, paragraph: &mut Paragraph) {
     }
 }
 
-/// Paragraphs about overrides of missing devices and disks.
-fn absent(rows: &[Row<'_>], config: &Merged, style: Style) -> Vec<String> {
+/// Paragraphs about devices and disks that are configured or overridden, but not there.
+fn absent(rows: &[Row<'_>], loaded: &Loaded, plan: &Plan, style: Style) -> Vec<String> {
+    let config = &loaded.merged;
     let shown = |object: &str| {
         rows.iter().any(|row| match row {
             Row::Device(view) => view.name == object,
             Row::Disk(view) => object.strip_prefix("ramdisk.") == Some(&view.name),
         })
     };
-    let objects: BTreeSet<&str> = config.overrides.iter().map(|found| found.object.as_str()).collect();
-    let paragraph = |object: &str| {
-        let mut paragraph = Paragraph::new(object, "not in use", false, style);
-        overridden(object, config, &mut paragraph);
+    let planned = plan.items.iter().filter(|item| !matches!(item.target, Target::Vm | Target::Zswap));
+    let planned = planned.map(|item| match item.decision {
+        Decision::Planned => (item.target.to_string(), "configured, not set up".to_owned()),
+        Decision::Skipped => (item.target.to_string(), format!("skipped: {}", item.reason)),
+        Decision::Refused => (item.target.to_string(), format!("refused: {}", item.reason)),
+    });
+    let left_out = plan.left_out(loaded).map(|(name, is_off)| {
+        let why = if is_off { "switched off" } else { "not used because of a mistake" };
+        (name.to_owned(), why.to_owned())
+    });
+    let overridden_only =
+        config.overrides.iter().map(|found| (found.object.clone(), "not in use".to_owned()));
+    let objects: BTreeMap<String, String> = overridden_only.chain(left_out).chain(planned).collect();
+    let paragraph = |(object, what): (String, String)| {
+        let mut paragraph = Paragraph::new(&object, &what, false, style);
+        overridden(&object, config, &mut paragraph);
         paragraph.render()
     };
-    objects.into_iter().filter(|object| !shown(object)).map(paragraph).collect()
+    objects.into_iter().filter(|(object, _)| !shown(object)).map(paragraph).collect()
 }
 
 /// Role and state of a device.
@@ -543,11 +562,23 @@ fn percent(part: u64, whole: u64) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use logic::change::{Action, Change};
     use logic::config;
+    use logic::facts::Facts;
+    use logic::plan::{self, Activation};
+    use logic::proc::Memory;
 
-    fn config() -> Merged {
-        let text = "[zram0]\nzram-size = \"4GiB\"\n\n[zram1]\n".to_owned();
-        config::load(&[("/etc/zramd/zramd.toml".into(), text)], "").merged
+    fn loaded() -> Loaded {
+        let text =
+            "[zram0]\nzram-size = \"4GiB\"\n\n[zram1]\n[zram8]\nenabled = false\n[zram9]\nzram-size = 0\n"
+                .to_owned();
+        config::load(&[("/etc/zramd/zramd.toml".into(), text)], "")
+    }
+
+    fn planned() -> Plan {
+        let memory = Memory { total_kib: 8 << 20, ..Memory::default() };
+        let facts = Facts { memory, page_size: 4096, ..Facts::default() };
+        plan::plan(&loaded().settings, Vec::new(), &facts, Activation::Direct)
     }
 
     #[test]
@@ -556,16 +587,31 @@ mod tests {
         let rows = Row::all(&machine);
         fixture::golden(
             "status",
-            &render(&machine, &rows, &config(), Some(&fixture::policies()), Style::default()),
+            &render(&machine, &rows, &loaded(), &planned(), Some(&fixture::policies()), Style::default()),
         );
-        fixture::golden("status-one", &render(&machine, &rows[1..2], &config(), None, Style::default()));
-        fixture::golden("status-colour", &render(&machine, &rows[2..5], &config(), None, Style::new(true)));
-        let nothing = Snapshot::default();
+        fixture::golden(
+            "status-one",
+            &render(&machine, &rows[1..2], &loaded(), &planned(), None, Style::default()),
+        );
+        fixture::golden(
+            "status-colour",
+            &render(&machine, &rows[2..5], &loaded(), &planned(), None, Style::new(true)),
+        );
+        let missing = Change::new(&Target::Device(0), Action::Create, "4.0 GiB of swap");
+        let problems = missing.finding().into_iter().collect();
+        let nothing = Snapshot { problems, ..Snapshot::default() };
         fixture::golden(
             "status-nothing",
-            &render(&nothing, &[], &config(), Some(&Policies::new()), Style::default()),
+            &render(&nothing, &[], &loaded(), &planned(), Some(&Policies::new()), Style::default()),
         );
-        let begun = render(&nothing, &[], &Merged::default(), Some(&Policies::new()), Style::default());
+        let begun = render(
+            &nothing,
+            &[],
+            &Loaded::default(),
+            &Plan::default(),
+            Some(&Policies::new()),
+            Style::default(),
+        );
         assert!(begun.contains("zramdctl init --now"), "{begun}");
     }
 

@@ -253,8 +253,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Bo
     let sentence = sentence(&outcomes);
     handle.outcomes(outcomes);
     // If a file cannot be read, it is unknown which sections are obsolete.
-    let is_known =
-        sentence.is_ok() && wish.goal != Goal::Add && !has_errors(&proposal.view.findings);
+    let is_known = sentence.is_ok() && wish.goal != Goal::Add && !has_errors(&proposal.view.findings);
     if let Some(Obsolete { edits, view }) = proposal.obsolete.filter(|_| is_known) {
         for edit in edits {
             write(edit).await?;
