@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use engine::benchmark::SECONDS;
 use logic::benchmark::swap::LARGEST_CLUSTER;
 use logic::device::algorithm::Algorithm;
 use logic::import::Peer;
 use logic::init::Profile;
+use logic::order::Benchmark;
 
 /// Shows and controls compressed memory.
 #[derive(Debug, Default, Parser)]
@@ -691,8 +691,8 @@ pub struct BenchSwap {
 /// Seconds of a measurement.
 fn seconds(word: &str) -> Result<f64, String> {
     match word.parse() {
-        Ok(seconds) if SECONDS.contains(&seconds) => Ok(seconds),
-        _ => Err(format!("it takes {} to {}", SECONDS.start(), SECONDS.end())),
+        Ok(seconds) if Benchmark::SECONDS.contains(&seconds) => Ok(seconds),
+        _ => Err(format!("it takes {} to {}", Benchmark::SECONDS.start(), Benchmark::SECONDS.end())),
     }
 }
 

@@ -1,16 +1,15 @@
 //! `maintain`: one run of maintenance, with the result of each policy.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use zbus::Variant;
 
-use super::args::{Cli, Maintain};
+use super::args::{self, Cli};
 use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::style::Style;
 use super::{out, read, worker};
-use engine::maintain::{self, Order, Unwatched};
+use engine::maintain::{self, Unwatched};
 use engine::work::Stopped;
 use engine::{Error, ErrorKind};
 use host::Host;
@@ -19,16 +18,15 @@ use logic::duration::micros;
 use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::maintain::Cause;
+use logic::order::{MAINTENANCE, Maintain, Order};
 use logic::proc::device_number;
 use logic::upkeep::{Action, Report};
 use logic::work::Work;
 
-/// Name of the work.
-const WORK: &str = "maintenance";
 /// Label of the progress bar.
 const DOING: &str = "maintaining";
 
-pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
+pub fn run(cli: &Cli, words: &args::Maintain) -> Result<ExitStatus, Error> {
     let mut numbers = Vec::new();
     for name in &words.names {
         let number = device_number(name);
@@ -63,9 +61,9 @@ pub fn run(cli: &Cli, words: &Maintain) -> Result<ExitStatus, Error> {
 }
 
 /// `--dry-run`: planned here, without daemon or privileges.
-fn dry_run(cli: &Cli, words: &Maintain, devices: Vec<u32>) -> Result<ExitStatus, Error> {
+fn dry_run(cli: &Cli, words: &args::Maintain, devices: Vec<u32>) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(cli.config.as_ref())?;
-    let order = Order { devices, dry_run: true, ..Order::all(Cause::Request) };
+    let order = Maintain { devices, dry_run: true, ..Maintain::all(Cause::Request) };
     let (report, ended) = maintain::run(&mut read::host(), &loaded, &order, &mut Unwatched);
     match ended {
         Ok(()) => {}
@@ -90,14 +88,9 @@ async fn by_daemon(ask_password: bool, numbers: &[u32]) -> Result<ExitStatus, Er
 }
 
 fn by_worker(cli: &Cli, numbers: &[u32]) -> Result<ExitStatus, Error> {
-    let mut words: Vec<OsString> = vec!["--reason".into(), Cause::Request.to_string().into()];
-    if let Some(file) = &cli.config {
-        words.extend(["--config".into(), worker::absolute(file)?.into()]);
-    }
-    for number in numbers {
-        words.extend(["--device".into(), format!("zram{number}").into()]);
-    }
-    let _: Report = worker::run(WORK, "maintain", &words, DOING)?;
+    let config = cli.config.as_deref().map(worker::absolute).transpose()?;
+    let order = Maintain { devices: numbers.to_vec(), config, ..Maintain::all(Cause::Request) };
+    let _: Report = worker::run(&Order::Maintain(order), DOING)?;
     Ok(ExitStatus::Success)
 }
 
@@ -107,11 +100,11 @@ fn now() -> u64 {
 
 /// The report of a run that began after `begun`.
 fn last(begun: u64) -> Option<Report> {
-    let work: Work<Report> = serde_json::from_str(&work::read(Path::new("/"), WORK)?).ok()?;
+    let work: Work<Report> = serde_json::from_str(&work::read(Path::new("/"), MAINTENANCE)?).ok()?;
     (work.started_monotonic_usec >= begun && work.detail.ended_monotonic_usec >= begun).then_some(work.detail)
 }
 
-fn show(report: &Report, words: &Maintain, style: Style) -> Result<(), Error> {
+fn show(report: &Report, words: &args::Maintain, style: Style) -> Result<(), Error> {
     out::result(words.form.json, report, || text(report, words.dry_run, style))
 }
 

@@ -24,6 +24,7 @@ use host::Host;
 use host::linux::{LinuxHost, process};
 use logic::exit::ExitStatus;
 use logic::human::{human, short};
+use logic::order::{self, Order};
 use logic::ramdisk::hold::Hold;
 use logic::ramdisk::is_disk_name;
 use logic::ramdisk::place::STORES;
@@ -262,42 +263,38 @@ fn export(
     directory: &Path,
     generation: Option<u64>,
 ) -> std::result::Result<ExitStatus, Error> {
-    let directory = path(directory)?;
-    let number = number(generation);
-    let mut words = vec!["export", bare(name), &directory, &number];
+    let to = Some(absolute(directory)?);
     // Also that of the daemon, which determines the configured disks.
-    let file = read::used_file(cli).map(|file| path(&file)).transpose()?;
-    words.extend(file.iter().flat_map(|file| ["--config", file]));
-    worker(&words)?;
+    let config = read::used_file(cli).map(|file| absolute(&file)).transpose()?;
+    worker(&Order::Export(order::Disk {
+        snapshot: generation,
+        to,
+        config,
+        ..order::Disk::named(bare(name))
+    }))?;
     Ok(ExitStatus::Success)
 }
 
-/// A path as an argument for another program.
-fn path(path: &Path) -> std::result::Result<String, Error> {
-    let absolute = absolute(path)?.into_os_string().into_string();
-    absolute.map_err(|path| Error::failed(format!("{}: no UTF-8", path.display())))
-}
-
 /// Runs `zramd-worker`; needs root.
-fn worker(words: &[&str]) -> std::result::Result<(), Error> {
+fn worker(order: &Order) -> std::result::Result<(), Error> {
     if !LinuxHost::new("/").is_privileged() {
         let message = "the store of a RAM disk is for root only; run it with sudo";
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
     // In our process group, so that Ctrl-C ends it as well.
     let mut command = process::worker();
-    command.arg("kept").args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command.args(order.words().map_err(Error::failed)?).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| Error::failed(format!("run zramd-worker: {error}")))?;
     let reply: String = process::reply("zramd-worker", &output)?;
     out::line(&reply);
     Ok(())
 }
 
-/// A method of a disk, with the arguments of `zramd-worker` for the same operation.
+/// A method of a disk, with the order for `zramd-worker` for the same operation, if there is one.
 struct Wish<'a> {
     name: &'a str,
     method: &'static str,
-    words: Vec<String>,
+    order: Option<Order>,
     doing: String,
     no_block: bool,
 }
@@ -308,9 +305,9 @@ async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
         Disk::Save { names, change } => {
             let mut status = ExitStatus::Success;
             for name in names {
-                let words = vec!["save".to_owned()];
+                let order = Some(Order::Save(of(name, None)));
                 let doing = format!("saving {}", bare(name));
-                let wish = Wish { name, method: "Save", words, doing, no_block: change.no_block };
+                let wish = Wish { name, method: "Save", order, doing, no_block: change.no_block };
                 if let Err(failure) = carry_out(ask, &wish, &(&nothing,)).await {
                     if names.len() == 1 {
                         return Err(failure);
@@ -322,32 +319,32 @@ async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
             return Ok(status);
         }
         Disk::Verify { name, generation, change } => {
-            let words = vec!["verify".to_owned(), number(*generation)];
+            let order = Some(Order::Verify(of(name, *generation)));
             let doing = format!("reading a snapshot of {}", bare(name));
-            let wish = Wish { name, method: "Verify", words, doing, no_block: change.no_block };
+            let wish = Wish { name, method: "Verify", order, doing, no_block: change.no_block };
             carry_out(ask, &wish, &(generation.unwrap_or(0), &nothing)).await?;
         }
         Disk::Restore { name, generation, change } => {
             let doing = format!("restoring {}", bare(name));
-            let wish = Wish { name, method: "Restore", words: Vec::new(), doing, no_block: change.no_block };
+            let wish = Wish { name, method: "Restore", order: None, doing, no_block: change.no_block };
             carry_out(ask, &wish, &(generation.unwrap_or(0), &nothing)).await?;
         }
         Disk::Pin { name, generation, off } => {
-            let verb = if *off { "unpin" } else { "pin" };
-            let words = vec![verb.to_owned(), generation.to_string()];
-            let wish = Wish { name, method: "Pin", words, doing: "pinning".to_owned(), no_block: false };
+            let disk = of(name, Some(*generation));
+            let order = Some(if *off { Order::Unpin(disk) } else { Order::Pin(disk) });
+            let wish = Wish { name, method: "Pin", order, doing: "pinning".to_owned(), no_block: false };
             carry_out(ask, &wish, &(*generation, !*off, &nothing)).await?;
         }
         Disk::Delete { name, generation } => {
-            let words = vec!["delete".to_owned(), generation.to_string()];
+            let order = Some(Order::Delete(of(name, Some(*generation))));
             let wish =
-                Wish { name, method: "DeleteSnapshot", words, doing: "deleting".to_owned(), no_block: false };
+                Wish { name, method: "DeleteSnapshot", order, doing: "deleting".to_owned(), no_block: false };
             carry_out(ask, &wish, &(*generation, &nothing)).await?;
         }
         Disk::Resize { name, size, change } => {
             let bytes = amount(size)?;
             let doing = format!("resizing {} to {}", bare(name), human(bytes));
-            let wish = Wish { name, method: "Resize", words: Vec::new(), doing, no_block: change.no_block };
+            let wish = Wish { name, method: "Resize", order: None, doing, no_block: change.no_block };
             carry_out(ask, &wish, &(bytes, &nothing)).await?;
         }
         Disk::List(_) | Disk::Status { .. } | Disk::Snapshots { .. } | Disk::Export { .. } => {}
@@ -355,8 +352,8 @@ async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn number(generation: Option<u64>) -> String {
-    generation.map_or_else(|| "newest".to_owned(), |number| number.to_string())
+fn of(name: &str, snapshot: Option<u64>) -> order::Disk {
+    order::Disk { snapshot: snapshot.filter(|number| *number > 0), ..order::Disk::named(bare(name)) }
 }
 
 /// Calls the daemon; without one, runs the worker as root.
@@ -375,10 +372,8 @@ async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
     };
     match asked.await {
         Err(failure) if failure.kind == ErrorKind::NotRunning && LinuxHost::new("/").is_privileged() => {
-            let Some((verb, rest)) = wish.words.split_first() else { return Err(failure) };
-            let mut words = vec![verb.as_str(), name];
-            words.extend(rest.iter().map(String::as_str));
-            worker(&words)
+            let Some(order) = &wish.order else { return Err(failure) };
+            worker(order)
         }
         other => other,
     }

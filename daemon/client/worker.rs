@@ -1,11 +1,9 @@
 //! Running `zramd-worker` as a child, with the privileges of the caller.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::job::Meter;
@@ -14,6 +12,7 @@ use host::Host;
 use host::linux::process::{self, Pidfd};
 use host::linux::{LinuxHost, interrupt, work};
 use logic::duration::micros;
+use logic::order::Order;
 use logic::work::Work;
 
 /// The absolute form of a path, for a process with another working directory.
@@ -24,25 +23,12 @@ pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Runs a verb with the same name as its work, whose only argument is `options` as JSON; see [`run`].
-pub fn run_json<D: DeserializeOwned + Default>(
-    name: &str,
-    options: &impl Serialize,
-    doing: &str,
-) -> Result<D, Error> {
-    let json = serde_json::to_string(options);
-    let json = json.map_err(|error| Error::new(ErrorKind::InvalidArgument, format!("{doing}: {error}")))?;
-    run(name, name, &[json.into()], doing)
-}
-
-/// Runs the work `name` with `zramd-worker VERB WORD…`, and returns its result. Progress is drawn on a terminal; Ctrl-C ends
-/// the worker early. Remains of a killed worker are removed.
-pub fn run<D: DeserializeOwned + Default>(
-    name: &str,
-    verb: &str,
-    words: &[OsString],
-    doing: &str,
-) -> Result<D, Error> {
+/// Carries out `order` with `zramd-worker`, and returns its result. Progress is drawn on a terminal; Ctrl-C ends the worker
+/// early. Remains of a killed worker are removed.
+pub fn run<D: DeserializeOwned + Default>(order: &Order, doing: &str) -> Result<D, Error> {
+    let words = order.words();
+    let words = words.map_err(|error| Error::new(ErrorKind::InvalidArgument, format!("{doing}: {error}")))?;
+    let name = order.work();
     let mut host = LinuxHost::new("/");
     if !host.is_privileged() {
         return Err(Error::new(ErrorKind::NotPermitted, format!("{doing} needs root")));
@@ -50,13 +36,8 @@ pub fn run<D: DeserializeOwned + Default>(
     interrupt::watch();
     let asked = micros(host.monotonic());
     let failed = |error: std::io::Error| Error::failed(format!("run zramd-worker: {error}"));
-    let mut child = process::worker()
-        .arg(verb)
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
+    let mut child =
+        process::worker().args(words).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
     let mut meter = Meter::new(doing);
     let mut running = Pidfd::of(&child);
     let status = loop {
@@ -67,7 +48,7 @@ pub fn run<D: DeserializeOwned + Default>(
         if let Some(worker) = running.take_if(|_| interrupt::is_asked()) {
             worker.terminate();
         }
-        if let Some(work) = read::<serde::de::IgnoredAny>(name, asked) {
+        if let Some(work) = read::<serde::de::IgnoredAny>(&name, asked) {
             meter.share(work.progress);
         }
         meter.draw();
@@ -79,7 +60,7 @@ pub fn run<D: DeserializeOwned + Default>(
     match reply {
         Some(Ok(Err(error))) => Err(error),
         Some(Ok(Ok(_))) => {
-            let work = read::<D>(name, asked);
+            let work = read::<D>(&name, asked);
             work.map(|work| work.detail).ok_or_else(|| Error::failed("zramd-worker wrote no result"))
         }
         _ => {

@@ -13,6 +13,7 @@ use logic::device::signature::{self, Signature};
 use logic::device::swap_header;
 use logic::facts::{PathKind, Seen};
 use logic::human::human;
+use logic::order::{Disk, Order};
 use logic::plan::diff::{round_up, uuid_arguments};
 use logic::plan::{Step, Through};
 use logic::ramdisk::place::passthrough;
@@ -98,7 +99,7 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
         Step::LoadDisk { name } => {
             // The worker reads the request from the record.
             create::save(host, record)?;
-            host.run_worker(&["kept", "load", name])
+            host.run_worker(&Order::Load(Disk::named(name)))
         }
         Step::ShowDisk { name, place, mount_point, .. } => {
             if host.path_kind(&passthrough(name)) != PathKind::Missing {

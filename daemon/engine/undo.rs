@@ -11,6 +11,7 @@ use logic::device::attribute::Attribute;
 use logic::device::drain::RESERVE_SHARE;
 use logic::facts::PathKind;
 use logic::human::human;
+use logic::order::{Disk, Order};
 use logic::plan::wants_discard;
 use logic::proc::{self, MountLine};
 use logic::ramdisk::SaveReason;
@@ -91,7 +92,7 @@ pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<()
                 })?;
             }
             if *kept && held.is_some() && !is_passed_through {
-                host.run_worker(&["kept", "save", name, "--reason", SaveReason::Stop.word()])?;
+                host.run_worker(&Order::Save(Disk { reason: SaveReason::Stop, ..Disk::named(name) }))?;
             }
             Ok(())
         }

@@ -249,13 +249,4 @@ mod tests {
         let work = read(directory.path());
         assert_eq!((work.doing.as_str(), work.progress), ("later", 1.0));
     }
-
-    #[test]
-    fn words_are_taken_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let words = ["--profile".to_owned(), "latency".to_owned()];
-        directory::ask(directory.path(), "benchmark", Some(&words)).unwrap();
-        assert_eq!(directory::asked(directory.path(), "benchmark"), Ok(words.to_vec()));
-        assert_eq!(directory::asked(directory.path(), "benchmark"), Ok(Vec::new()));
-    }
 }

@@ -17,6 +17,7 @@ pub use error::{Cause, Errno, HostError};
 use logic::device::attribute::Attribute;
 use logic::error::Error;
 use logic::facts::PathKind;
+use logic::order::Order;
 use logic::record::MountId;
 use logic::vm::Tunable;
 
@@ -320,7 +321,7 @@ pub trait Host {
     /// Bind-mounts `from` at `to`.
     fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError>;
     /// Runs `zramd-worker` and waits for its end.
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error>;
+    fn run_worker(&mut self, order: &Order) -> Result<(), Error>;
     /// Unmounts what is mounted at `path`, never lazily. Other file systems than `mount`, and other mounts if it has a unique
     /// ID of this namespace, stay mounted, and the call fails with `ESTALE`.
     fn unmount(&mut self, path: &[u8], mount: &MountId) -> Result<(), HostError>;

@@ -23,6 +23,7 @@ pub mod init;
 pub mod maintain;
 pub mod neighbours;
 pub mod oom;
+pub mod order;
 pub mod origin;
 pub mod outcome;
 pub mod overlay;

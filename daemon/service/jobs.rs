@@ -15,7 +15,7 @@ use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::job::{Job, JobSignals, Subject};
 use super::lock::lock;
-use super::work::Order;
+use super::work::Call;
 use logic::outcome::Outcome;
 use logic::text::worded;
 use logic::work::Outcome as Ending;
@@ -57,10 +57,10 @@ impl Core {
         self: &Arc<Self>,
         kind: &'static str,
         subject: impl Into<Subject>,
-        order: Order,
+        call: Call,
     ) -> Result<OwnedObjectPath> {
-        let claim = self.claims.claim(&order.name)?;
-        let work = async move |core: Arc<Core>, handle: Handle| core.work(&handle.with(claim), order).await;
+        let claim = self.claims.claim(&call.order.work())?;
+        let work = async move |core: Arc<Core>, handle: Handle| core.work(&handle.with(claim), call).await;
         self.start_beside(kind, subject, work).await
     }
 

@@ -14,17 +14,17 @@ use super::handle::Handle;
 use super::journal;
 use super::lock::lock;
 use super::systemd::{Systemd, Verb};
-use super::work::Order;
+use super::work::Call;
 use host::Host;
 use host::linux::LinuxHost;
 use logic::duration::micros;
+use logic::maintain::Cause;
 use logic::maintain::pass::Pages;
 use logic::maintain::pressure::Policy;
+use logic::order::{MAINTENANCE, Maintain, Only, Order};
 use logic::unit::MAINTENANCE_TIMER;
 use logic::work::{Outcome, Work};
 
-/// Name of the work.
-pub const NAME: &str = "maintenance";
 /// The unit that does it.
 const UNIT: &str = "zramd-maintenance.service";
 /// Longer than a run may take, unless it was asked for: after that, its PID may belong to another process.
@@ -32,23 +32,22 @@ const LONGEST: Duration = Duration::from_secs(31 * 60);
 
 impl Core {
     /// Starts a run of maintenance, and returns its job. Fails if one is in progress.
-    pub async fn maintain(self: &Arc<Self>, words: Vec<String>) -> Result<OwnedObjectPath> {
-        self.start_work("maintain", String::new(), self.order(words)).await
+    pub async fn maintain(self: &Arc<Self>, order: Maintain) -> Result<OwnedObjectPath> {
+        self.start_work("maintain", String::new(), self.call(order)).await
     }
 
-    fn order(&self, words: Vec<String>) -> Order {
-        let mut verb = vec!["maintain".to_owned()];
-        if let (Mode::Direct, Some(file)) = (self.mode, &self.source.file) {
-            verb.extend(["--config".to_owned(), file.display().to_string()]);
+    fn call(&self, mut order: Maintain) -> Call {
+        if self.mode == Mode::Direct {
+            order.config.clone_from(&self.source.file);
         }
-        Order { name: NAME.to_owned(), unit: UNIT.to_owned(), verb, words, without_words: None }
+        Call { order: Order::Maintain(order), unit: UNIT.to_owned(), without_order: None }
     }
 
     /// A run that was asked for begins after the one in progress, which the daemon or the timer may have started.
-    async fn asked(self: &Arc<Self>, object: &str, words: Vec<String>) -> Result<OwnedObjectPath> {
-        let order = self.order(words);
+    async fn asked(self: &Arc<Self>, object: &str, order: Maintain) -> Result<OwnedObjectPath> {
+        let call = self.call(order);
         self.start_beside("maintain", object.to_owned(), async move |core: Arc<Core>, handle: Handle| {
-            core.work(&handle.after_others(&core.claims, NAME).await?, order).await
+            core.work(&handle.after_others(&core.claims, MAINTENANCE).await?, call).await
         })
         .await
     }
@@ -58,48 +57,50 @@ impl Core {
         let now = micros(LinuxHost::new("/").monotonic());
         let exists = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
         let goes_on = |work: Work<IgnoredAny>| goes_on(&work, now, exists);
-        self.claims.has(NAME) || super::work::read(NAME).is_some_and(goes_on)
+        self.claims.has(MAINTENANCE) || super::work::read(MAINTENANCE).is_some_and(goes_on)
     }
 
     /// Runs the configured policies, for all devices or the named ones.
     pub async fn maintain_now(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
-        let mut words = ["--reason", "request"].map(str::to_owned).to_vec();
+        let mut order = Maintain::all(Cause::Request);
         for (key, value) in options.iter() {
             let ("devices", zbus::Variant::Array(names)) = (key.as_str(), &**value) else {
                 return Err(not_devices());
             };
             for name in names.iter() {
                 let zbus::Variant::Str(name) = name else { return Err(not_devices()) };
-                let number = self.ours(name).await?;
-                words.extend(["--device".to_owned(), format!("zram{number}")]);
+                order.devices.push(self.ours(name).await?);
             }
         }
-        self.asked("", words).await
+        self.asked("", order).await
     }
 
     /// Runs one action on one device.
     pub async fn maintain_device(
         self: &Arc<Self>,
         name: &str,
-        only: &str,
+        mut only: Only,
         options: &Options,
     ) -> Result<OwnedObjectPath> {
-        self.ours(name).await?;
-        let mut words: Vec<String> = ["--device", name, "--only", only].map(str::to_owned).to_vec();
+        let number = self.ours(name).await?;
         for (key, value) in options.iter() {
-            match (key.as_str(), &**value) {
-                ("pages", zbus::Variant::Str(pages)) if only != "mark-idle" => {
-                    let pages = Pages::of_word(pages.as_str())
-                        .ok_or_else(|| invalid("the option `pages` is idle, huge or huge-idle"))?;
-                    words.extend(["--pages".to_owned(), pages.word().to_owned()]);
+            match (key.as_str(), &**value, &mut only) {
+                ("pages", zbus::Variant::Str(word), Only::Recompress(pages) | Only::WriteBack(pages)) => {
+                    let found = Pages::of_word(word.as_str());
+                    *pages =
+                        Some(found.ok_or_else(|| invalid("the option `pages` is idle, huge or huge-idle"))?);
                 }
-                ("age-seconds", zbus::Variant::U32(age)) if only == "mark-idle" => {
-                    words.extend(["--age".to_owned(), age.to_string()]);
+                ("age-seconds", zbus::Variant::U32(seconds), Only::MarkIdle(age)) => {
+                    *age = Some(u64::from(*seconds));
                 }
                 _ => return Err(invalid(format!("there is no such option `{key}` here"))),
             }
         }
-        self.asked(name, words).await
+        self.asked(
+            name,
+            Maintain { devices: vec![number], only: Some(only), ..Maintain::all(Cause::Request) },
+        )
+        .await
     }
 }
 
@@ -125,8 +126,8 @@ pub async fn follow_configuration(core: &Arc<Core>) {
     super::incompressible::follow(core);
     if asked.writeback && core.latest().maintenance.budget.is_none() && !core.is_maintaining() {
         // The budget is kept over reboots in a file that only a run reads. A run in progress reads it as well.
-        let words = ["--only", "budget"].map(str::to_owned).to_vec();
-        core.maintain(words).await.ok();
+        let order = Maintain { only: Some(Only::Budget), ..Maintain::all(Cause::Request) };
+        core.maintain(order).await.ok();
     }
     match core.mode {
         Mode::Systemd => {
@@ -159,7 +160,7 @@ async fn timer(core: &Core, wanted: bool) -> Result<()> {
 async fn now_and_then(core: Arc<Core>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
-        if let Err(error) = core.maintain(Vec::new()).await {
+        if let Err(error) = core.maintain(Maintain::default()).await {
             journal::job_ended("maintain", Outcome::Failed, &error.message);
         }
     }

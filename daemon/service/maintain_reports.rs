@@ -11,10 +11,10 @@ use super::bus::options::Options;
 use super::core::Core;
 use super::handle::Handle;
 use super::journal;
-use super::maintain::NAME;
 use super::reconcile::{Wish, reconcile, told};
 use super::watch::follow_directory;
 use host::linux::work;
+use logic::order::MAINTENANCE;
 use logic::record::Target;
 use logic::resize::{Resize, Step};
 use logic::upkeep::Report;
@@ -30,7 +30,7 @@ pub async fn follow(core: Arc<Core>) {
 
 /// Publishes the report of a run and applies its resizes; those from before the start of the daemon are skipped.
 fn read_report(core: &Arc<Core>, last: &mut u64) {
-    let text = work::read(Path::new("/"), NAME).unwrap_or_default();
+    let text = work::read(Path::new("/"), MAINTENANCE).unwrap_or_default();
     let Ok(work) = serde_json::from_str::<Work<Report>>(&text) else {
         *last = (*last).min(u64::MAX - 1);
         return;

@@ -22,6 +22,7 @@ use logic::maintain::alarm::{Alarms, next_look};
 use logic::maintain::arrivals::Totals;
 use logic::maintain::filling::Filling;
 use logic::maintain::pressure::{Gauge, LOOK, Level, Policy, UNKNOWN_REMEDY, is_due, is_of_machine, noted};
+use logic::order::Maintain;
 use logic::psi::Pressure;
 use logic::sample::Snapshot;
 
@@ -123,7 +124,7 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
         // A run in progress ends early if it is for a lower level; the next poll is soon enough. So it is if there are too many jobs.
         if let Some(cause) = cause
             && !core.is_maintaining()
-            && core.maintain(vec!["--reason".to_owned(), cause.to_string()]).await.is_ok()
+            && core.maintain(Maintain::all(cause)).await.is_ok()
         {
             seen.filling.begins(cause, &sample, now);
             if let Cause::Pressure(level) = cause {

@@ -28,6 +28,7 @@ use host::linux::{files, stalls, unit_files};
 use logic::exit::ExitStatus;
 use logic::maintain::incompressible::TRIGGER as INCOMPRESSIBLE;
 use logic::maintain::pressure::TRIGGER as PRESSURE;
+use logic::order::{BENCHMARK, MAINTENANCE};
 use logic::work::Outcome;
 
 /// Options of the daemon.
@@ -45,7 +46,7 @@ const PROVISIONED: &str = "/run/zramd/provisioned";
 const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Works that a timer starts as well.
-const WORKS: [&str; 2] = [maintain::NAME, benchmark::NAME];
+const WORKS: [&str; 2] = [MAINTENANCE, BENCHMARK];
 
 /// Runs until SIGTERM or SIGINT.
 pub fn run(options: Options) -> ExitStatus {

@@ -19,30 +19,26 @@ use host::Host;
 use host::linux::process::{self, Pidfd};
 use host::linux::{LinuxHost, work};
 use logic::duration::micros;
+use logic::order::Order;
 use logic::work::{Outcome, Work, ending};
 
 /// A call of `zramd-worker`.
 #[derive(Debug, Clone)]
-pub struct Order {
-    /// Name of the work and of its file: `benchmark`, `disk-NAME`, `maintenance`.
-    pub name: String,
-    /// Unit that runs it; its `ExecStart=` is `zramd-worker VERB --asked NAME …`.
+pub struct Call {
+    pub order: Order,
+    /// Unit that runs it; its `ExecStart=` is `zramd-worker order WORK`.
     pub unit: String,
-    /// The verb of `zramd-worker` with its fixed arguments, as in that unit.
-    pub verb: Vec<String>,
-    /// Additional arguments of this call.
-    pub words: Vec<String>,
-    /// Unit that does about the same without arguments, in case these cannot be written.
-    pub without_words: Option<String>,
+    /// Unit that does about the same without an order, in case that cannot be written.
+    pub without_order: Option<String>,
 }
 
-/// How often a unit is started until its worker has taken the arguments: it may also be prevented from starting at all.
+/// How often a unit is started until its worker has taken the order: it may also be prevented from starting at all.
 const STARTS: u32 = 3;
 
-/// Removes stored arguments that no worker has taken: the next run of the timer would take them.
+/// Removes orders that no worker has taken: the next run of the timer would take them.
 pub fn forget(names: &[&str]) {
     for name in names {
-        if let Err(error) = work::ask(Path::new("/"), name, None) {
+        if let Err(error) = work::put_order(Path::new("/"), name, None) {
             log::warn!("{error}");
         }
     }
@@ -50,16 +46,17 @@ pub fn forget(names: &[&str]) {
 
 impl Core {
     /// Runs `zramd-worker`, publishes its progress, and returns its message. Fails if the same work is in progress.
-    pub async fn work(self: &Arc<Self>, handle: &Handle, order: Order) -> Result<String> {
-        let held = handle.claim.as_ref().filter(|claim| claim.is_for(&order.name));
-        let _claim = held.map_or_else(|| self.claims.claim(&order.name), |claim| Ok(Arc::clone(claim)))?;
+    pub async fn work(self: &Arc<Self>, handle: &Handle, call: Call) -> Result<String> {
+        let name = call.order.work();
+        let held = handle.claim.as_ref().filter(|claim| claim.is_for(&name));
+        let _claim = held.map_or_else(|| self.claims.claim(&name), |claim| Ok(Arc::clone(claim)))?;
         let asked = micros(LinuxHost::new("/").monotonic());
         let done = match self.mode {
-            Mode::Systemd => self.by_unit(handle, &order).await,
-            Mode::Direct => by_child(handle, &order).await,
+            Mode::Systemd => self.by_unit(handle, &call, &name).await,
+            Mode::Direct => by_child(handle, &call.order, &name).await,
         };
         let how = done?;
-        let file = read(&order.name);
+        let file = read(&name);
         if how == DONE
             && !file
                 .as_ref()
@@ -78,47 +75,47 @@ impl Core {
             Outcome::Postponed => ErrorKind::Postponed,
         };
         let hint = match self.mode {
-            Mode::Systemd if kind == ErrorKind::Failed => format!(": see `journalctl -b -u {}`", order.unit),
+            Mode::Systemd if kind == ErrorKind::Failed => format!(": see `journalctl -b -u {}`", call.unit),
             _ => String::new(),
         };
         Err(Error::new(kind, format!("{message}{hint}")))
     }
 
-    async fn by_unit(&self, handle: &Handle, order: &Order) -> Result<String> {
+    async fn by_unit(&self, handle: &Handle, call: &Call, name: &str) -> Result<String> {
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
-        let note = |words| work::ask(Path::new("/"), &order.name, words);
+        let put = |order| work::put_order(Path::new("/"), name, order);
         let failed = |message| Error::new(ErrorKind::Failed, message);
-        let noted = note((!order.words.is_empty()).then_some(&order.words));
+        let written = put(Some(&call.order));
         let pid_1 = Systemd::enter(&connection).await?;
-        if let (Err(message), Some(unit)) = (&noted, &order.without_words) {
+        if let (Err(message), Some(unit)) = (&written, &call.without_order) {
             log::warn!("{message}");
             let how = handle.watch(pid_1.job(Verb::Start, unit, Some("main"), handle), async || None).await;
             pid_1.leave().await;
             return how;
         }
-        if let Err(message) = noted {
+        if let Err(message) = written {
             pid_1.leave().await;
             return Err(failed(message));
         }
         let mut how;
         let mut starts = 0;
-        // A start that is requested while another one is in progress, such as that of the timer, is the same to PID 1: then the arguments
-        // were not taken.
+        // A start that is requested while another one is in progress, such as that of the timer, is the same to PID 1: then the order
+        // was not taken.
         loop {
-            let job = pid_1.job(Verb::Start, &order.unit, Some("main"), handle);
-            how = handle.watch(job, async || progress(&order.name)).await;
+            let job = pid_1.job(Verb::Start, &call.unit, Some("main"), handle);
+            how = handle.watch(job, async || progress(name)).await;
             starts += 1;
-            if how.is_err() || !work::is_asked(Path::new("/"), &order.name) {
+            if how.is_err() || !work::has_order(Path::new("/"), name) {
                 break;
             }
             if starts == STARTS {
-                how = Err(Error::new(ErrorKind::Busy, format!("{} is busy with other work", order.unit)));
+                how = Err(Error::new(ErrorKind::Busy, format!("{} is busy with other work", call.unit)));
                 break;
             }
         }
         pid_1.leave().await;
-        // The worker removes the file with its arguments, unless it was never started.
-        if let Err(message) = note(None) {
+        // The worker removes the order, unless it was never started.
+        if let Err(message) = put(None) {
             log::warn!("{message}");
         }
         how
@@ -126,10 +123,10 @@ impl Core {
 }
 
 /// Without systemd. Waits through a pidfd, because waiting for the child itself would block a thread that others need.
-async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
+async fn by_child(handle: &Handle, order: &Order, name: &str) -> Result<String> {
     let failed = |error: std::io::Error| Error::new(ErrorKind::Failed, format!("run zramd-worker: {error}"));
     let mut command = process::ours("zramd-worker");
-    command.args(&order.verb).args(&order.words);
+    command.args(order.words().map_err(|error| Error::new(ErrorKind::InvalidArgument, error))?);
     // Its messages are in the file; its standard error is ours.
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(failed)?;
@@ -142,7 +139,7 @@ async fn by_child(handle: &Handle, order: &Order) -> Result<String> {
         // The kernel may still be busy for it.
         end_of(&child).await
     };
-    let ended = handle.watch(ended, async || progress(&order.name)).await;
+    let ended = handle.watch(ended, async || progress(name)).await;
     handle.cancel.watch(None);
     if let Err(error) = ended {
         process::end_group(process::group(&child), Signal::KILL);

@@ -16,6 +16,7 @@ use host::{
 use logic::device::attribute::Attribute;
 use logic::error::Error;
 use logic::facts::PathKind;
+use logic::order::Order;
 use logic::proc::zram_number;
 use logic::record::{MountId, SCRATCH};
 use logic::vm::Tunable;
@@ -599,7 +600,8 @@ impl Host for SimHost {
         self.act(to, format!("bind {from}"), |state, _| state.mounts.bind(from, to))
     }
 
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error> {
+    fn run_worker(&mut self, order: &Order) -> Result<(), Error> {
+        let words = order.words().map_err(Error::failed)?;
         let done = self.act("zramd-worker", words.join(" "), |state, _| {
             state.worked.push(words.join(" "));
             Ok(())

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use crate::support::upkeep::*;
 use engine::maintain::state::State;
-use engine::maintain::{Only, Order};
+
 use engine::work::Stopped;
 use host::{Host, StateFile};
 use logic::config::Loaded;
 use logic::maintain::Cause;
 use logic::maintain::pass::Pages;
 use logic::maintain::pressure::Level;
+use logic::order::{Maintain, Only};
 use sim::kernel::KernelConfig;
 use sim::{Busy, SimMachine};
 
@@ -133,7 +134,7 @@ fn a_night_in_suspend_ages_nothing_on(kernel: KernelConfig) {
     store(&machine, false, 0..100);
     suspend(&machine, 9 * HOUR);
     // The next run does nothing.
-    let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+    let (report, ended) = maintain(&machine, &loaded, &Maintain::all(Cause::Timer));
     assert!(matches!(ended, Err(Stopped::Postponed(_))), "{ended:?}");
     assert_eq!(report.actions, []);
     pass_time(&machine, HOUR);
@@ -153,7 +154,7 @@ fn with_a_suspend_between_runs_every_second_run_recompresses() {
     for _ in 0..6 {
         pass_time(&machine, HOUR);
         suspend(&machine, HOUR);
-        turns.push(maintain(&machine, &loaded, &Order::all(Cause::Timer)).1.is_ok());
+        turns.push(maintain(&machine, &loaded, &Maintain::all(Cause::Timer)).1.is_ok());
     }
     assert_eq!(turns, [false, true, false, true, false, true]);
 }
@@ -221,7 +222,7 @@ fn under_pressure_the_oldest_pages_are_written_first() {
             pass_time(&machine, age);
         }
         let share = |pages| written_of(&machine, pages);
-        let run = || maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Severe)));
+        let run = || maintain(&machine, &loaded, &Maintain::all(Cause::Pressure(Level::Severe)));
         let (report, done) = run();
         assert_eq!(done, Ok(()));
         // 2048 with the header.
@@ -249,7 +250,7 @@ fn of_the_same_age_incompressible_pages_are_written_first() {
         store(&machine, false, 0..4000);
         store(&machine, true, 4000..8000);
         pass_time(&machine, 26 * HOUR);
-        maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Moderate))).1.unwrap();
+        maintain(&machine, &loaded, &Maintain::all(Cause::Pressure(Level::Moderate))).1.unwrap();
         // A budget of 5120 pages, one of them for the header.
         let written = [0..4000, 4000..8000].map(|pages| written_of(&machine, pages));
         assert_eq!(written, [1119, 4000]);
@@ -285,7 +286,7 @@ fn two_devices(run_budget: &str) -> (SimMachine, Loaded) {
 #[test]
 fn a_run_keeps_to_its_limit_on_all_devices_together() {
     let (machine, loaded) = two_devices("40MiB");
-    let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Request));
+    let (report, ended) = maintain(&machine, &loaded, &Maintain::all(Cause::Request));
     assert_eq!(ended, Ok(()));
     let written: u64 = report.actions.iter().map(|action| action.written_bytes).sum();
     assert_eq!(written, 40 * MIB, "{report:?}");
@@ -305,7 +306,7 @@ fn swap_on_two_devices_is_too_much_as_soon_as_both_together_are() {
     for (cause, ram_mib) in cases {
         let (machine, loaded) = two_devices("40MiB");
         machine.change().ram_kib = ram_mib << 10;
-        let (report, ended) = maintain(&machine, &loaded, &Order::all(cause));
+        let (report, ended) = maintain(&machine, &loaded, &Maintain::all(cause));
         assert_eq!(ended, Ok(()));
         let written: u64 = report.actions.iter().map(|action| action.written_bytes).sum();
         assert!((10 * MIB..12 * MIB).contains(&written), "{cause}: {written}: {report:?}");
@@ -320,13 +321,13 @@ fn a_requested_action_is_done() {
     let machine = machine(KernelConfig::full(), &loaded);
     store(&machine, false, 0..100);
     let before = used(&machine);
-    let one = |only| Order { devices: vec![0], only: Some(only), ..Order::all(Cause::Request) };
+    let one = |only| Maintain { devices: vec![0], only: Some(only), ..Maintain::all(Cause::Request) };
     maintain(&machine, &loaded, &one(Only::MarkIdle(None))).1.unwrap();
     let (report, ended) = maintain(&machine, &loaded, &one(Only::Recompress(Some(Pages::Idle))));
     assert_eq!(ended, Ok(()));
     assert_eq!(report.actions[0].reason, "asked for");
     assert!(used(&machine) < before);
-    let strange = Order { devices: vec![7], ..one(Only::MarkIdle(None)) };
+    let strange = Maintain { devices: vec![7], ..one(Only::MarkIdle(None)) };
     assert!(matches!(maintain(&machine, &loaded, &strange).1, Err(Stopped::Failed(_))));
 }
 
@@ -337,13 +338,13 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     pass_time(&machine, 26 * HOUR);
     machine.take_transcript();
     let states = machine.look().states.clone();
-    let dry = Order { dry_run: true, ..Order::all(Cause::Request) };
+    let dry = Maintain { dry_run: true, ..Maintain::all(Cause::Request) };
     let (report, ended) = maintain(&machine, &loaded, &dry);
     assert_eq!((ended, machine.take_transcript()), (Ok(()), Vec::<String>::new()));
     assert_eq!(machine.look().states, states);
     assert!(report.actions.iter().all(|action| action.took_usec == 0), "{report:?}");
     // A following run does the same, except for pages that write-back has taken.
-    let (real, _) = maintain(&machine, &loaded, &Order::all(Cause::Request));
+    let (real, _) = maintain(&machine, &loaded, &Maintain::all(Cause::Request));
     assert_eq!(done(&report)[..4], done(&real)[..4]);
     let used = &real.memory[0];
     assert!(used.device == "zram0" && used.after_bytes < used.before_bytes, "{used:?}");
@@ -394,7 +395,7 @@ fn what_policies_have_done_adds_up_until_the_next_boot() {
     timer(&machine, &loaded);
     assert_eq!(totals()["write-back"].written_bytes, written(&machine));
     suspend(&machine, 9 * HOUR);
-    maintain(&machine, &loaded, &Order::all(Cause::Timer)).1.unwrap_err();
+    maintain(&machine, &loaded, &Maintain::all(Cause::Timer)).1.unwrap_err();
     assert_eq!(totals()["recompress"].last_result, "postponed");
 }
 
@@ -414,16 +415,16 @@ fn a_machine_that_is_busy_is_left_alone() {
     ] {
         machine.change().busy = busy;
         machine.take_transcript();
-        let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+        let (report, ended) = maintain(&machine, &loaded, &Maintain::all(Cause::Timer));
         assert!(matches!(&ended, Err(Stopped::Postponed(said)) if said.contains(figure)), "{ended:?}");
         assert_eq!(report.actions, []);
         let calls = machine.take_transcript();
         assert!(calls.iter().all(|call| !call.contains("zram0")), "{calls:?}");
         let states = machine.look().states.clone();
-        let short = Order { dry_run: true, ..Order::all(Cause::Pressure(Level::Severe)) };
+        let short = Maintain { dry_run: true, ..Maintain::all(Cause::Pressure(Level::Severe)) };
         let (report, ended) = maintain(&machine, &loaded, &short);
         assert_eq!((ended.is_err(), report.actions.is_empty()), (always, always), "{busy:?}: {ended:?}");
-        let asked = Order { dry_run: true, ..Order::all(Cause::Request) };
+        let asked = Maintain { dry_run: true, ..Maintain::all(Cause::Request) };
         assert!(!maintain(&machine, &loaded, &asked).0.actions.is_empty(), "{busy:?}");
         machine.change().states = states;
     }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::support::upkeep::*;
-use engine::maintain::{Only, Order};
+
 use engine::work::Stopped;
 use host::{Errno, Host, StateFile};
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;
+use logic::order::{Maintain, Only};
 use proptest::prelude::*;
 use sim::kernel::KernelConfig;
 use sim::survive;
@@ -53,7 +54,7 @@ fn without_a_record_on_disk_nothing_is_written() {
     store(&machine, true, 0..3000);
     pass_time(&machine, 26 * HOUR);
     machine.take_transcript();
-    let order = Order::all(Cause::Pressure(Level::Critical));
+    let order = Maintain::all(Cause::Pressure(Level::Critical));
     maintain(&machine, &loaded, &order).1.unwrap();
     let calls = machine.take_transcript();
     let reserve = calls.iter().position(|call| call.contains("to writeback_limit_enable")).unwrap();
@@ -72,7 +73,7 @@ fn without_a_record_on_disk_nothing_is_written() {
 #[test]
 fn the_budget_is_reported_before_the_first_action() {
     let (machine, loaded) = short_of_memory(KernelConfig::full());
-    let budget = Order { only: Some(Only::Budget), ..Order::all(Cause::Request) };
+    let budget = Maintain { only: Some(Only::Budget), ..Maintain::all(Cause::Request) };
     let left = || {
         let (report, done) = maintain(&machine, &loaded, &budget);
         assert_eq!((done, report.actions, report.skipped), (Ok(()), vec![], vec![]));
@@ -186,7 +187,7 @@ proptest! {
                     total = 0;
                     // The daemon reads the clock when it starts.
                     look_at_clock(now, clock);
-                    let look = Order { only: Some(Only::Budget), ..Order::all(Cause::Request) };
+                    let look = Maintain { only: Some(Only::Budget), ..Maintain::all(Cause::Request) };
                     maintain(&machine, &loaded, &look).1.unwrap();
                 }
                 // A synchronised clock is right; one that jumps does not count as synchronised.
@@ -208,7 +209,7 @@ proptest! {
             if let Some(call) = kill {
                 machine.kill_after(call);
             }
-            survive(|| maintain(&machine, &loaded, &Order::all(cause)));
+            survive(|| maintain(&machine, &loaded, &Maintain::all(cause)));
             machine.take_transcript();
             let sum = written(&machine);
             writes.push((now, sum - total));

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::support::upkeep::*;
-use engine::maintain::{self, Only, Order, Watch};
+use engine::maintain::{self, Watch};
 use engine::work::Stopped;
 use host::{Errno, Host, MachineFile, Priority};
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;
+use logic::order::{Maintain, Only};
 use logic::upkeep::Report;
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
@@ -44,7 +45,7 @@ fn run(cause: Cause, between: impl FnMut(&SimMachine)) -> (SimMachine, Report, R
     let (machine, loaded) = full();
     let mut between = between;
     let mut watch = Between(|| between(&machine));
-    let (report, ended) = maintain::run(&mut machine.process(), &loaded, &Order::all(cause), &mut watch);
+    let (report, ended) = maintain::run(&mut machine.process(), &loaded, &Maintain::all(cause), &mut watch);
     (machine, report, ended)
 }
 
@@ -102,7 +103,7 @@ fn write_back_comes_first_while_memory_is_short_and_the_rest_last_unless_request
 #[test]
 fn a_disk_that_fails_is_left_alone_for_an_hour() {
     let (machine, loaded) = full();
-    let order = Order::all(Cause::Pressure(Level::Critical));
+    let order = Maintain::all(Cause::Pressure(Level::Critical));
     machine.take_transcript();
     maintain(&machine, &loaded, &order).1.unwrap();
     let calls = machine.take_transcript();
@@ -118,11 +119,11 @@ fn a_disk_that_fails_is_left_alone_for_an_hour() {
     machine.take_transcript();
     pass_time(&machine, HOUR / 2);
     for cause in [Cause::Timer, Cause::Filling, Cause::Pressure(Level::Critical)] {
-        let (report, ended) = maintain(&machine, &loaded, &Order::all(cause));
+        let (report, ended) = maintain(&machine, &loaded, &Maintain::all(cause));
         assert_eq!((ended, written(&machine)), (Ok(()), 0), "{cause}");
         skipped(&report, "write-back");
     }
-    let request = Order { only: Some(Only::WriteBack(None)), ..Order::all(Cause::Request) };
+    let request = Maintain { only: Some(Only::WriteBack(None)), ..Maintain::all(Cause::Request) };
     maintain(&machine, &loaded, &request).1.unwrap();
     assert!(written(&machine) > 0, "a request is tried at once");
 
@@ -142,10 +143,10 @@ fn under_severe_pressure_no_page_is_written_that_was_just_used() {
     let (machine, loaded) = short_of_memory(KernelConfig::full());
     store(&machine, true, 0..3000);
     pass_time(&machine, Duration::from_secs(10));
-    let (_, ended) = maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Critical)));
+    let (_, ended) = maintain(&machine, &loaded, &Maintain::all(Cause::Pressure(Level::Critical)));
     assert_eq!((ended, written(&machine)), (Ok(()), 0));
     pass_time(&machine, Duration::from_secs(60));
-    maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Critical))).1.unwrap();
+    maintain(&machine, &loaded, &Maintain::all(Cause::Pressure(Level::Critical))).1.unwrap();
     assert!(written(&machine) > 10 * MIB);
 }
 
@@ -157,7 +158,7 @@ fn kernels_that_only_add_marks_write_the_oldest_pages_first_as_well() {
         pass_time(&machine, 2 * HOUR);
         store(&machine, false, 3000..6000);
         pass_time(&machine, Duration::from_secs(90));
-        let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Pressure(Level::Severe)));
+        let (report, ended) = maintain(&machine, &loaded, &Maintain::all(Cause::Pressure(Level::Severe)));
         ended.unwrap();
         let is_written = |number: u64| machine.look().devices[&0].slots.all[&(16 + number)].written;
         assert!((0..3000).all(is_written), "without waiting for hours");
@@ -176,7 +177,7 @@ fn while_memory_is_short_the_disk_is_kept_busy() {
         store(&machine, true, 0..8000);
         pass_time(&machine, 26 * HOUR);
         let begun = machine.look().clock;
-        let (_, ended) = maintain(&machine, &loaded, &Order::all(cause));
+        let (_, ended) = maintain(&machine, &loaded, &Maintain::all(cause));
         let took = machine.look().clock.saturating_sub(begun).as_secs_f64();
         assert_eq!((ended, written(&machine)), (Ok(()), 20 * MIB), "{cause}");
         took / (20 * MIB / PAGE) as f64 / write_time.as_secs_f64()
@@ -204,7 +205,7 @@ fn the_device_that_had_to_wait_is_the_first_of_the_next_run() {
     pass_time(&machine, 26 * HOUR);
     let concerned = || {
         let mut slow = Between(|| pass_time(&machine, Duration::from_secs(25)));
-        let order = Order::all(Cause::Pressure(Level::Critical));
+        let order = Maintain::all(Cause::Pressure(Level::Critical));
         let (report, _) = maintain::run(&mut machine.process(), &loaded, &order, &mut slow);
         let recompressed = report.actions.into_iter().filter(|action| action.action == "recompress");
         recompressed.map(|action| action.device).next().unwrap()
@@ -217,7 +218,7 @@ fn the_device_that_had_to_wait_is_the_first_of_the_next_run() {
 fn under_pressure_a_kernel_without_access_times_is_not_waited_for_either() {
     let (machine, loaded) = short_of_memory(KernelConfig { entry_times: false, ..KernelConfig::full() });
     store(&machine, false, 0..3000);
-    let run = |cause| maintain(&machine, &loaded, &Order::all(cause)).1.unwrap();
+    let run = |cause| maintain(&machine, &loaded, &Maintain::all(cause)).1.unwrap();
     run(Cause::Pressure(Level::Critical));
     machine.process().read_pages(0, 16 * PAGE, 4096).unwrap();
     pass_time(&machine, Duration::from_secs(20));

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::support::upkeep::*;
-use engine::maintain::{Only, Order};
+
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;
+use logic::order::{Maintain, Only};
 use proptest::prelude::*;
 use sim::kernel::KernelConfig;
 use sim::{SimMachine, survive};
@@ -29,7 +30,10 @@ fn no_page_is_older_than_the_boot() {
         let report = timer(&machine, &loaded);
         assert!(skipped(&report, "recompress").contains("2h"), "{report:?}");
         assert_eq!((marked(&machine), used(&machine)), (0, before));
-        let mark = |age| Order { only: Some(Only::MarkIdle(Some(age))), ..Order::all(Cause::Request) };
+        let mark = |age: Duration| Maintain {
+            only: Some(Only::MarkIdle(Some(age.as_secs()))),
+            ..Maintain::all(Cause::Request)
+        };
         let (report, ended) = maintain(&machine, &loaded, &mark(50 * HOUR));
         assert_eq!((ended, report.actions.len(), marked(&machine)), (Ok(()), 0, 0));
         skipped(&report, "mark-idle");
@@ -65,7 +69,7 @@ proptest! {
             if kill > 0 {
                 machine.kill_after(kill);
             }
-            survive(|| maintain(&machine, &loaded, &Order::all(cause)));
+            survive(|| maintain(&machine, &loaded, &Maintain::all(cause)));
             machine.take_transcript();
             for (number, slot) in &machine.look().devices[&0].slots.all {
                 let before = &slots.all[number];

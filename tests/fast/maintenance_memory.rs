@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use engine::maintain::{self, Order, Unwatched};
+use engine::maintain::{self, Unwatched};
 use engine::reload::{Scope, carry_out, survey};
 use logic::config::{self, Loaded};
 use logic::maintain::Cause;
+use logic::order::Maintain;
 use logic::plan::Activation;
 use logic::record::Target;
 use logic::resize::{Resize, Step};
@@ -39,7 +40,7 @@ fn resizes(machine: &SimMachine, loaded: &Loaded) -> Vec<Resize> {
 /// Resizes found by a run immediately after that.
 fn again(machine: &SimMachine, loaded: &Loaded) -> Vec<Resize> {
     let (report, done) =
-        maintain::run(&mut machine.process(), loaded, &Order::all(Cause::Timer), &mut Unwatched);
+        maintain::run(&mut machine.process(), loaded, &Maintain::all(Cause::Timer), &mut Unwatched);
     assert_eq!(done, Ok(()), "{report:?}");
     report.resizes
 }

@@ -326,7 +326,7 @@ fn a_disk_whose_private_place_was_unmounted_is_saved_from_its_mount_point() {
     let machine = machine(KEPT);
     machine.process().unmount(b"/run/zramd/disk/a", &logic::record::MountId::default()).unwrap();
     assert_eq!(engine::down(&mut machine.process(), &disk()), Ok(true));
-    assert!(machine.look().worked.iter().any(|words| words.starts_with("kept save a")));
+    assert!(machine.look().worked.iter().any(|words| words.starts_with("save a")));
     assert_eq!(machine.snapshot().mounts.len(), 1);
 }
 
@@ -424,7 +424,7 @@ fn without_a_writable_run_nothing_is_begun_and_everything_can_be_removed() {
             assert_eq!(found.devices, initial.devices, "{errno}");
             assert_eq!((found.swaps, found.tunables), (initial.swaps, initial.tunables), "{errno}");
             assert_eq!(found.mounts.len(), 1, "{errno}: {:?}", found.mounts);
-            let saved = machine.look().worked.iter().filter(|words| words.starts_with("kept save b")).count();
+            let saved = machine.look().worked.iter().filter(|words| words.starts_with("save b")).count();
             assert_eq!(saved, 1, "{errno}");
         }
     }

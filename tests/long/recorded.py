@@ -203,18 +203,19 @@ class Machine:
         mount("tmpfs", "/run", "tmpfs")
         Path("/run/zramd.toml").write_text(CONFIGURATION)
 
-    def run(self, verb, *words):
-        done = subprocess.run([self.worker, "kept", verb, "data", *words, "--config", "/run/zramd.toml"],
+    def run(self, verb, **options):
+        options = json.dumps({**options, "config": "/run/zramd.toml"})
+        done = subprocess.run([self.worker, verb, "data", options],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
-            raise Fault(f"{verb} {' '.join(words)}: {done.stdout}")
+            raise Fault(f"{verb} {options}: {done.stdout}")
         return done.stdout
 
     def verify(self, number):
         """Once for the same bytes."""
         both = tuple(sha256(Path(f"/mnt/snapshots/gen-{number}.{end}").read_bytes()).digest() for end in ("json", "tar.zst"))
         if both not in self.good:
-            self.run("verify", number)
+            self.run("verify", snapshot=int(number))
             self.good.add(both)
 
     def status(self):

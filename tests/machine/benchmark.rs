@@ -166,7 +166,7 @@ fn a_killed_run_leaves_nothing_after_the_next_start() {
     let before = host.device_numbers().unwrap();
     let begin = || {
         Command::new(env!("CARGO_BIN_EXE_zramd-worker"))
-            .args(["benchmark", "--generator", "--seconds", "60", "--algorithm", "lzo"])
+            .args(["benchmark", r#"{"generator":true,"seconds":60,"algorithms":["lzo"]}"#])
             .stdout(Stdio::null())
             .spawn()
             .unwrap()

@@ -53,13 +53,14 @@ impl Apart {
             set -u
             mount -t tmpfs -o mode=755,nr_inodes=9999 run /run
             setup() { "$B/zramd-setup" --config "$W/c.toml" "$@"; }
-            save() { "$B/zramd-worker" kept save held --config "$W/c.toml" "$@"; }
+            order() { printf '{"config":"%s/c.toml"%s}' "$W" "$1"; }
+            save() { "$B/zramd-worker" save held "$(order "${1:+,\"reason\":\"$1\"}")"; }
             doctor() { "$B/zramdctl" --config "$W/c.toml" "$@"; }
             fail() { echo "failed: $*" >&2; exit 99; }
             # The newest snapshot has these contents.
             newest() {
                 rm -rf "$W/to"
-                "$B/zramd-worker" kept export held "$W/to" --config "$W/c.toml" >/dev/null 2>&1 || fail "export $1"
+                "$B/zramd-worker" export held "$(order ",\"to\":\"$W/to\"")" >/dev/null 2>&1 || fail "export $1"
                 [ "$(cat "$W/to/x")" = "$1" ] || fail "the newest snapshot has $(cat "$W/to/x") instead of $1"
             }
             mounted() { grep -c " /run/zramd/disk/held " /proc/mounts; }
@@ -96,7 +97,7 @@ fn a_save_succeeds_whichever_write_to_run_fails() {
             esac
             for reason in timer stop; do
                 echo "$what $more $reason" >"$D/x"
-                save --reason $reason >/dev/null 2>"$W/messages" || fail "status $? with $what $more: $(cat "$W/messages")"
+                save $reason >/dev/null 2>"$W/messages" || fail "status $? with $what $more: $(cat "$W/messages")"
                 [ "$more" -gt 0 ] || grep -q 'warning: held: its progress is not published' "$W/messages" ||
                     fail "no warning with $what $more"
                 newest "$what $more $reason"
@@ -115,19 +116,19 @@ fn a_save_succeeds_without_permission_to_write_to_run() {
         setup apply >/dev/null || fail apply
         echo one >"$D/x"
         mount -o remount,ro /run
-        save --reason stop 2>/dev/null || fail "status $? on a read-only file system"
+        save stop 2>/dev/null || fail "status $? on a read-only file system"
         newest one
         mount -o remount,rw /run
         chown -R 65534 /run/zramd/work /run/zramd/disks; chown 65534 /run/zramd
         echo two >"$D/x"
         setpriv --bounding-set -dac_override,-dac_read_search sh -c '! touch /run/zramd/work/x 2>/dev/null &&
-            "$B/zramd-worker" kept save held --config "$W/c.toml" --reason stop' || fail "status $? without permission"
+            "$B/zramd-worker" save held "$0"' "$(order ',"reason":"stop"')" || fail "status $? without permission"
         chown -R 0 /run/zramd/work /run/zramd/disks; chown 0 /run/zramd
         newest two
         # What is known only from files in /run is not needed either.
         echo three >"$D/x"
         rm -rf /run/zramd/disks /run/zramd/work /run/zramd/*.json
-        save --reason stop || fail "status $? without notes"
+        save stop || fail "status $? without notes"
         newest three
     "#);
 }
@@ -164,18 +165,18 @@ fn only_another_save_is_waited_for_and_it_is_named() {
         # Another program that publishes its progress, such as a verification that does not end.
         echo one >"$D/x"
         mkdir -p /run/zramd/work; : >/run/zramd/work/.disk-held.lock; chmod 600 /run/zramd/work/.disk-held.lock
-        flock /run/zramd/work/.disk-held.lock "$B/zramd-worker" kept save held --config "$W/c.toml" --reason stop ||
+        flock /run/zramd/work/.disk-held.lock "$B/zramd-worker" save held "$(order ',"reason":"stop"')" ||
             fail "status $? beside other work"
         newest one
         # Another process that has the store, and does not end.
         echo two >"$D/x"
         hold() { flock --no-fork "$S" sleep 300 & holder=$!; while flock --nonblock "$S" true; do sleep 0.01; done; }
         hold
-        save --reason stop 2>"$W/messages" && fail "saved beside a save"
+        save stop 2>"$W/messages" && fail "saved beside a save"
         grep -q "waits for sleep (pid $holder)" "$W/messages" || fail "$(cat "$W/messages")"
         grep -q "sleep (pid $holder) saves or loads it, and has not ended within 10 s" "$W/messages" || fail "$(cat "$W/messages")"
         # One that ends.
-        save --reason stop 2>"$W/messages" & saving=$!
+        save stop 2>"$W/messages" & saving=$!
         until grep -q "waits for" "$W/messages"; do sleep 0.1; done
         kill $holder
         wait $saving || fail "status $? after another save"
@@ -190,11 +191,11 @@ fn a_disk_is_saved_although_the_path_to_its_mount_point_was_renamed() {
         setup apply >/dev/null || fail apply
         echo one >"$D/x"
         mv "$W/above" "$W/elsewhere"
-        save --reason stop || fail "status $?"
+        save stop || fail "status $?"
         newest one
         mkdir -p "$D"
         echo two >"$W/elsewhere/held/x"
-        save --reason stop || fail "status $? with another directory there"
+        save stop || fail "status $? with another directory there"
         newest two
     "#);
 }
@@ -232,7 +233,7 @@ fn a_snapshot_that_does_not_fit_any_more_is_kept_named_and_loaded_once_it_fits()
         apart.ok(r#"
             setup apply >/dev/null 2>&1 || fail apply
             [ "$(cat "$D/y")" = 3 ] || fail "loaded $(cat "$D/y")"
-            "$B/zramd-worker" kept verify held 2 --config "$W/c.toml" >/dev/null || fail verify
+            "$B/zramd-worker" verify held "$(order ',"snapshot":2')" >/dev/null || fail verify
             "$B/zramd-setup" revert >/dev/null || fail revert
             # Without a save in between it is the newest.
             rm -rf "$S"; cp -a "$W/before" "$S"; sed -i 's/"dirty": true/"dirty": false/' "$S/state.json"
@@ -263,10 +264,10 @@ fn a_store_that_others_have_filled_is_named_before_it_is_needed() {
         dd if=/dev/zero of="$S/filler" bs=64k 2>/dev/null
         doctor doctor | grep -q "the store of held has" || fail "no warning: $(doctor doctor)"
         echo two >"$D/x"
-        save --reason timer 2>"$W/messages" && fail "saved by timer"
+        save timer 2>"$W/messages" && fail "saved by timer"
         grep -q "zramdctl disk delete held" "$W/messages" || fail "$(cat "$W/messages")"
         newest one
-        rm "$S/filler"; save --reason stop || fail "status $?"; newest two
+        rm "$S/filler"; save stop || fail "status $?"; newest two
         "$B/zramd-setup" revert >/dev/null || fail revert
         umount "$S"
     "#);

@@ -1,7 +1,7 @@
 //! Stores that are full, read-only or in memory, and exports by commands.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::disk::{ASKED, Trial, picture, small};
@@ -172,15 +172,15 @@ fn snapshots_of_a_disk_whose_section_is_gone_can_be_exported() {
     fs::write(trial.place().join("file"), "still there").unwrap();
     trial.save().unwrap();
     let kept = |words: &[&str]| {
-        let worker =
-            Command::new(env!("CARGO_BIN_EXE_zramd-worker")).arg("kept").args(words).output().unwrap();
+        let worker = Command::new(env!("CARGO_BIN_EXE_zramd-worker")).args(words).output().unwrap();
         worker.status.code()
     };
     let to = trial.path("exported");
-    assert_eq!(kept(&["export", "test-orphan", to.to_str().unwrap()]), Some(0));
+    let into = |to: &Path| format!("{{\"to\":\"{}\"}}", to.display());
+    assert_eq!(kept(&["export", "test-orphan", &into(&to)]), Some(0));
     assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "still there");
     // Other operations are refused.
-    assert_eq!(kept(&["delete", "test-orphan", "1"]), Some(4));
+    assert_eq!(kept(&["delete", "test-orphan", r#"{"snapshot":1}"#]), Some(4));
     assert_eq!(trial.generations(), [1]);
-    assert_eq!(kept(&["export", "test-orphan/../..", "/nowhere"]), Some(4));
+    assert_eq!(kept(&["export", "test-orphan/../..", &into(Path::new("/nowhere"))]), Some(4));
 }

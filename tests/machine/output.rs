@@ -45,26 +45,26 @@ const WITHOUT_DAEMON: [Step; 40] = [
     Configure("12MiB"),
     Run(SETUP, "--config FILE apply"),
     Fill("small", MIB),
-    Run(WORKER, "kept save output --config FILE"),
+    Run(WORKER, r#"save output {"config":"FILE"}"#),
     Fill("large", 8 * MIB),
-    Run(WORKER, "kept save output --reason stop --config FILE"),
+    Run(WORKER, r#"save output {"reason":"stop","config":"FILE"}"#),
     Fill("large", 7 * MIB),
-    Run(WORKER, "--reply kept save output --config FILE"),
-    Run(WORKER, "kept pin output 1 --config FILE"),
-    Run(WORKER, "kept verify output 1 --config FILE"),
-    Run(WORKER, "kept export output HERE/exported 1 --config FILE"),
-    Run(WORKER, "kept delete output 2 --config FILE"),
-    Run(WORKER, "kept unpin output 1 --config FILE"),
-    Run(WORKER, "kept prepare-restore output 1 --config FILE"),
-    Run(WORKER, "kept cancel-restore output --config FILE"),
-    Run(WORKER, "kept refresh output --config FILE"),
+    Run(WORKER, r#"--reply save output {"config":"FILE"}"#),
+    Run(WORKER, r#"pin output {"config":"FILE","snapshot":1}"#),
+    Run(WORKER, r#"verify output {"config":"FILE","snapshot":1}"#),
+    Run(WORKER, r#"export output {"config":"FILE","to":"HERE/exported","snapshot":1}"#),
+    Run(WORKER, r#"delete output {"config":"FILE","snapshot":2}"#),
+    Run(WORKER, r#"unpin output {"config":"FILE","snapshot":1}"#),
+    Run(WORKER, r#"prepare-restore output {"config":"FILE","snapshot":1}"#),
+    Run(WORKER, r#"cancel-restore output {"config":"FILE"}"#),
+    Run(WORKER, r#"refresh output {"config":"FILE"}"#),
     Run(WORKER, "places"),
     Run(WORKER, "drain"),
     Run(WORKER, "refill"),
-    Run(WORKER, "benchmark --generator --algorithm lzo-rle --seconds 1"),
+    Run(WORKER, r#"benchmark {"generator":true,"algorithms":["lzo-rle"],"seconds":1}"#),
     Run(CTL, "--config FILE init --yes --root HERE/root"),
     Run(SETUP, "write-units"),
-    Run(WORKER, "maintain --reason request --config FILE"),
+    Run(WORKER, r#"maintain {"cause":"request","config":"FILE"}"#),
     Run(CTL, "--config FILE disk export output HERE/again 1"),
     Run(CTL, "--config FILE report HERE/report.json"),
     Run(SETUP, "--config FILE generate HERE/units"),
@@ -198,11 +198,9 @@ fn tell(steps: &[Step], file: &Path, command: impl Fn(&str) -> Command) -> Vec<T
             }
             Forget(name) => fs::remove_file(format!("/run/zramd/{name}.json")).unwrap(),
             Run(program, line) => {
-                let words = line.split(' ').map(|word| match word.strip_prefix("HERE") {
-                    Some(rest) => format!("{}{rest}", here.display()),
-                    None if word == "FILE" => file.display().to_string(),
-                    None => word.to_owned(),
-                });
+                let (directory, config) = (here.display().to_string(), file.display().to_string());
+                let words =
+                    line.split(' ').map(|word| word.replace("HERE", &directory).replace("FILE", &config));
                 let mut command = command(program);
                 command.args(words).stdin(Stdio::null()).env("EDITOR", "true");
                 let status = command.status().unwrap();

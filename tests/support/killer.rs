@@ -11,6 +11,7 @@ use host::{
 };
 use logic::device::attribute::Attribute;
 use logic::facts::PathKind;
+use logic::order::Order;
 use logic::record::MountId;
 use logic::vm::Tunable;
 
@@ -241,8 +242,8 @@ impl Host for Killer {
     fn bind(&mut self, from: &str, to: &str) -> Result<(), HostError> {
         self.spend().bind(from, to)
     }
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error> {
-        self.spend().run_worker(words)
+    fn run_worker(&mut self, order: &Order) -> Result<(), Error> {
+        self.spend().run_worker(order)
     }
     fn unmount(&mut self, path: &[u8], mount: &MountId) -> Result<(), HostError> {
         self.spend().unmount(path, mount)

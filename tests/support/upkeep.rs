@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use engine::maintain::{self, Order, Unwatched};
+use engine::maintain::{self, Unwatched};
 use engine::work::Stopped;
 use host::{BlockProbe, Host};
 use logic::config::{self, Loaded};
 use logic::device::attribute::Attribute;
 use logic::maintain::Cause;
+use logic::order::Maintain;
 use logic::upkeep::Report;
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
@@ -96,12 +97,12 @@ pub fn suspend(machine: &SimMachine, time: Duration) {
     state.suspended += time;
 }
 
-pub fn maintain(machine: &SimMachine, loaded: &Loaded, order: &Order) -> (Report, Result<(), Stopped>) {
+pub fn maintain(machine: &SimMachine, loaded: &Loaded, order: &Maintain) -> (Report, Result<(), Stopped>) {
     maintain::run(&mut machine.process(), loaded, order, &mut Unwatched)
 }
 
 pub fn timer(machine: &SimMachine, loaded: &Loaded) -> Report {
-    let (report, done) = maintain(machine, loaded, &Order::all(Cause::Timer));
+    let (report, done) = maintain(machine, loaded, &Maintain::all(Cause::Timer));
     assert_eq!(done, Ok(()), "{report:?}");
     report
 }

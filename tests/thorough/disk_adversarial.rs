@@ -251,8 +251,8 @@ impl Drop for Place {
 fn within(config: &Path, verb: &str, name: &str) {
     let limit = format!("ulimit -d {}; exec \"$@\"", 96 << 10);
     let output = Command::new("sh")
-        .args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_zramd-worker"), "kept", verb, name, "--config"])
-        .arg(config)
+        .args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_zramd-worker"), verb, name])
+        .arg(format!("{{\"config\":\"{}\"}}", config.display()))
         .output()
         .unwrap();
     assert!(output.status.success(), "{verb}: {output:?}");

@@ -1,11 +1,12 @@
 //! Maintenance on the simulator with errors and unusual states: an error does not stop independent work.
 
 use crate::support::upkeep::*;
-use engine::maintain::{Only, Order};
+
 use engine::work::Stopped;
 use host::{Errno, Host};
 use logic::maintain::Cause;
 use logic::maintain::pass::Pages;
+use logic::order::{Maintain, Only};
 use sim::kernel::KernelConfig;
 
 #[test]
@@ -18,7 +19,7 @@ fn a_failure_does_not_stop_independent_work() {
     pass_time(&machine, 26 * HOUR);
     machine.take_transcript();
     machine.fail_at(1, Errno::NOSPC);
-    let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+    let (report, ended) = maintain(&machine, &loaded, &Maintain::all(Cause::Timer));
     assert!(
         matches!(&ended, Err(Stopped::Failed(error)) if error.to_string().contains("budget.json")),
         "{ended:?}"
@@ -66,7 +67,7 @@ fn new_incompressible_pages_are_tried() {
         if let Some((call, errno)) = fails {
             machine.fail_at(call, errno);
         }
-        let (report, ended) = maintain(&machine, &loaded, &Order::all(Cause::Timer));
+        let (report, ended) = maintain(&machine, &loaded, &Maintain::all(Cause::Timer));
         assert_eq!(ended, Ok(()));
         assert!(done(&report).contains(&("recompress", "huge")), "{report:?}");
         machine.take_transcript()
@@ -89,7 +90,7 @@ fn a_request_for_incompressible_pages_reports_if_there_are_none() {
     store(&machine, false, 0..100);
     let huge = Only::Recompress(Some(Pages::Huge));
     let (report, ended) =
-        maintain(&machine, &loaded, &Order { only: Some(huge), ..Order::all(Cause::Request) });
+        maintain(&machine, &loaded, &Maintain { only: Some(huge), ..Maintain::all(Cause::Request) });
     assert_eq!((ended, report.actions.len()), (Ok(()), 0));
     skipped(&report, "recompress");
 }

@@ -1,7 +1,5 @@
 //! `drain` and `refill`: compressed swap is off during hibernation. Run by `zramd-drain.service`.
 
-use std::ffi::OsString;
-
 use engine::Error;
 use engine::device::drain::Units;
 use host::linux::{LinuxHost, pid_1};
@@ -12,14 +10,8 @@ use logic::unit::{setup_unit, swap_unit};
 
 use super::frame;
 
-/// Help of `drain`.
-pub const HELP: &str = "switch compressed swap off before hibernation";
-/// Help of `refill`.
-pub const REFILL_HELP: &str = "switch the swap that `drain` switched off on again";
-
-/// Runs `drain`. `Err` is wrong usage.
-pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
-    nothing_follows(words)?;
+/// Runs `drain`.
+pub fn run() -> ExitStatus {
     let mut seen = false;
     let done = engine::device::drain::drain(&mut LinuxHost::new("/"), &mut Pid1, |number, outcome| {
         seen = true;
@@ -31,23 +23,13 @@ pub fn run(words: Vec<OsString>) -> Result<ExitStatus, String> {
     if done.is_ok() && !seen {
         out::line("no compressed swap of zramd is on");
     }
-    Ok(end(done))
+    end(done)
 }
 
-/// Runs `refill`. `Err` is wrong usage.
-pub fn refill(words: Vec<OsString>) -> Result<ExitStatus, String> {
-    nothing_follows(words)?;
+/// Runs `refill`.
+pub fn refill() -> ExitStatus {
     let done = engine::device::drain::refill(&mut LinuxHost::new("/"), &mut Pid1);
-    Ok(end(
-        done.map(|numbers| numbers.iter().for_each(|number| out::line(&format!("zram{number}: on again"))))
-    ))
-}
-
-fn nothing_follows(words: Vec<OsString>) -> Result<(), String> {
-    match words.into_iter().next() {
-        None => Ok(()),
-        Some(word) => Err(format!("`{}` is too much", word.to_string_lossy())),
-    }
+    end(done.map(|numbers| numbers.iter().for_each(|number| out::line(&format!("zram{number}: on again")))))
 }
 
 fn end(done: Result<(), Error>) -> ExitStatus {
@@ -92,17 +74,5 @@ impl Units<LinuxHost> for Pid1 {
             frame::warn(&error.to_string());
         }
         Ok(known)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_are_refused() {
-        for verb in [run, refill] {
-            assert_eq!(verb(vec!["zram0".into()]).unwrap_err(), "`zram0` is too much");
-        }
     }
 }

@@ -13,65 +13,75 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use benchmark::compare::{RAMDISK, SWAP};
 use engine::{Error, ErrorKind};
 use host::linux::{letters, work};
 use host::out;
 use logic::exit::ExitStatus;
+use logic::order::Order;
 
-/// A verb: its name, its help, and its function, which takes the other arguments.
-struct Verb {
-    name: &'static str,
-    help: &'static str,
-    run: fn(Vec<OsString>) -> Result<ExitStatus, String>,
-}
+const HELP: &str = "Usage: zramd-worker VERB [NAME] [JSON]
 
-/// All verbs, each in a file of its own. `Err` is wrong usage.
-const VERBS: &[Verb] = &[
-    RAMDISK,
-    SWAP,
-    Verb { name: "benchmark", help: benchmark::HELP, run: benchmark::run },
-    Verb { name: "maintain", help: "recompress and write back idle pages as configured", run: maintain::run },
-    Verb { name: "kept", help: ramdisk::HELP, run: ramdisk::run },
-    Verb { name: "places", help: places::HELP, run: places::run },
-    Verb { name: "hook", help: ramdisk::hooks::HELP, run: ramdisk::hooks::run },
-    Verb { name: "drain", help: drain::HELP, run: drain::run },
-    Verb { name: "refill", help: drain::REFILL_HELP, run: drain::refill },
-];
+Runs long operations for zramd. Administrators use `zramdctl`. JSON is an object with options.
 
-fn help() -> String {
-    let mut out = "Usage: zramd-worker VERB [WORD]...\n\nRuns long operations for zramd. Administrators use `zramdctl`.\n\n".to_owned();
-    for verb in VERBS {
-        out.push_str(&format!("  {:<20} {}\n", verb.name, verb.help));
+  benchmark           measure, and store the verdict: idle, boot, profile,
+                      algorithms, data, generator, processes, page-clusters,
+                      threads, seconds
+  bench-ramdisk       compare tmpfs, compressed memory and disks
+  bench-swap          time page faults on private swap
+  maintain            recompress and write back idle pages: cause, devices, only,
+                      config
+  load|save|verify|export|pin|unpin|delete|prepare-restore|cancel-restore|refresh NAME
+                      a RAM disk: reason, snapshot, why, to, config
+  hook NAME           run a command of a RAM disk: hook, reason
+  places              make the directory below which RAM disks are filled
+  drain               switch compressed swap off before hibernation
+  refill              switch the swap that `drain` switched off on again
+  order WORK          what the daemon has written to /run/zramd/work/WORK.order
+
+";
+
+/// The order of the daemon for this work: PID 1 cannot pass it on. Without one, that of the timer.
+fn written(root: &Path, work: &str) -> Result<Order, String> {
+    let path = work::order_path(work);
+    let Some(json) = work::take_order(root, work)? else {
+        return Order::of_timer(work).ok_or_else(|| format!("there is no order for {work} in {path}"));
+    };
+    let order: Order = serde_json::from_str(&json).map_err(|error| format!("{path}: {error}"))?;
+    // The unit of each work has the rights that this work needs.
+    if order.work() == work {
+        Ok(order)
+    } else {
+        Err(format!("{path}: this is an order for {}", order.work()))
     }
-    out
 }
 
-/// Replaces `--asked NAME` at the beginning by the stored arguments of the work of this name: PID 1 starts the worker
-/// without arguments of the request.
-fn complete(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
-    match words.as_slice() {
-        [asked, name, rest @ ..] if asked == "--asked" => {
-            let left = work::asked(Path::new("/"), &name.to_string_lossy())?;
-            Ok(left.into_iter().map(OsString::from).chain(rest.iter().cloned()).collect())
+fn run(words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> {
+    let words = words.map(|word| word.into_string().map_err(|word| format!("{}: no UTF-8", word.display())));
+    let words: Vec<String> = words.collect::<Result<_, _>>()?;
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    let order = match texts[..] {
+        ["-h" | "--help", ..] => {
+            out::text(HELP);
+            return Ok(ExitStatus::Success);
         }
-        _ => Ok(words),
-    }
-}
-
-fn run(mut words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> {
-    let verb = words.next().ok_or("which verb?")?;
-    let verb = verb.to_string_lossy();
-    match verb.as_ref() {
-        "-h" | "--help" => out::text(&help()),
-        "-V" | "--version" => out::line(concat!("zramd-worker ", env!("CARGO_PKG_VERSION"))),
-        name => {
-            let verb = VERBS.iter().find(|verb| verb.name == name);
-            let verb = verb.ok_or_else(|| format!("there is no verb `{name}`"))?;
-            return (verb.run)(complete(words.collect())?);
+        ["-V" | "--version", ..] => {
+            out::line(concat!("zramd-worker ", env!("CARGO_PKG_VERSION")));
+            return Ok(ExitStatus::Success);
         }
+        ["order", work] => written(Path::new("/"), work)?,
+        _ => Order::parse(&words)?,
+    };
+    match order {
+        Order::Benchmark(options) => benchmark::run(options),
+        Order::BenchRamdisk(options) => Ok(benchmark::compare::ramdisk(&options)),
+        Order::BenchSwap(options) => Ok(benchmark::compare::swap(&options)),
+        Order::Maintain(order) => Ok(maintain::run(order)),
+        Order::Drain {} => Ok(drain::run()),
+        Order::Refill {} => Ok(drain::refill()),
+        Order::Places {} => Ok(places::run()),
+        Order::Hook(order) => Ok(ramdisk::hooks::run(&order)),
+        order => ramdisk::run(order),
     }
-    Ok(ExitStatus::Success)
 }
 
 fn main() -> ExitCode {
@@ -88,4 +98,53 @@ fn main() -> ExitCode {
         frame::report(&Err(Error::new(ErrorKind::InvalidArgument, message)))
     });
     out::end(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use logic::maintain::Cause;
+    use logic::order::{BENCHMARK, Disk, MAINTENANCE, Maintain};
+
+    use super::*;
+
+    #[test]
+    fn an_order_is_carried_out_once() {
+        let root = tempfile::tempdir().unwrap();
+        let order = Order::Maintain(Maintain::all(Cause::Request));
+        work::put_order(root.path(), MAINTENANCE, Some(&order)).unwrap();
+        assert_eq!(written(root.path(), MAINTENANCE), Ok(order));
+        assert!(!work::has_order(root.path(), MAINTENANCE));
+        assert_eq!(written(root.path(), MAINTENANCE), Ok(Order::Maintain(Maintain::default())));
+        let Ok(Order::Benchmark(benchmark)) = written(root.path(), BENCHMARK) else { panic!("no benchmark") };
+        assert!(benchmark.idle);
+    }
+
+    #[test]
+    fn the_unit_of_a_work_does_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        work::put_order(root.path(), "hook-data", Some(&Order::Export(Disk::named("data")))).unwrap();
+        let refused = written(root.path(), "hook-data").unwrap_err();
+        assert!(refused.contains("hook-data.order: this is an order for disk-data"), "{refused}");
+    }
+
+    /// A version before orders in JSON wrote `NAME.words`, and knew other options.
+    #[test]
+    fn orders_of_other_versions_are_refused_and_the_timer_runs() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("run/zramd/work");
+        fs::create_dir_all(&directory).unwrap();
+        for name in ["disk-data.words", "maintenance.words"] {
+            fs::write(directory.join(name), "save\0data\0--reason\0user").unwrap();
+        }
+        let refused = written(root.path(), "disk-data").unwrap_err();
+        assert!(refused.contains("there is no order for disk-data"), "{refused}");
+        assert_eq!(written(root.path(), MAINTENANCE), Ok(Order::Maintain(Maintain::default())));
+        let newer = r#"{"verb":"save","name":"data","gently":true}"#;
+        fs::write(directory.join("disk-data.order"), newer).unwrap();
+        let refused = written(root.path(), "disk-data").unwrap_err();
+        assert!(refused.contains("disk-data.order") && refused.contains("gently"), "{refused}");
+        assert!(!work::has_order(root.path(), "disk-data"), "it is not tried again");
+    }
 }

@@ -5,10 +5,10 @@ pub mod ramdisk;
 pub mod swap;
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
 use zbus::Variant;
 
 use super::act;
@@ -28,11 +28,10 @@ use logic::benchmark::score::{Aim, Profile};
 use logic::device::algorithm::Algorithm;
 use logic::exit::ExitStatus;
 use logic::maintain::span;
+use logic::order::{BENCHMARK, Benchmark, Order, PageCluster};
 use logic::table;
 use logic::work::Work;
 
-/// Name of the work, and verb of `zramd-worker`.
-const WORK: &str = "benchmark";
 /// Object path and interface on the bus.
 const OBJECT: &str = "/org/zramd1/benchmark";
 const INTERFACE: &str = "org.zramd1.Benchmark";
@@ -40,9 +39,9 @@ const INTERFACE: &str = "org.zramd1.Benchmark";
 /// Runs `bench run`: directly as root, otherwise through the daemon.
 pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
     let report: Option<Report> = if LinuxHost::new("/").is_privileged() {
-        worker::run(WORK, WORK, &for_worker(words)?, "measuring")?
+        worker::run(&Order::Benchmark(order(words)?), "measuring")?
     } else {
-        let status = connect::run(through_daemon(ask_password, for_daemon(words)?));
+        let status = connect::run(through_daemon(ask_password, for_daemon(&order(words)?)?));
         if status != ExitStatus::Success {
             return Ok(status);
         }
@@ -74,63 +73,49 @@ fn use_of_verdict() -> Vec<String> {
         .collect()
 }
 
-/// Arguments for `zramd-worker benchmark`.
-fn for_worker(words: &BenchRun) -> Result<Vec<OsString>, Error> {
-    let mut out: Vec<OsString> = vec!["--now".into()];
-    for algorithm in &words.algorithms {
-        out.extend(["--algorithm".into(), algorithm.to_string().into()]);
-    }
-    if let Some(path) = &words.data {
-        out.extend(["--data".into(), worker::absolute(path)?.into()]);
-    }
-    if words.generator {
-        out.push("--generator".into());
-    }
-    if let Some(profile) = &words.profile {
-        out.extend(["--profile".into(), profile.into()]);
-    }
-    if let Some(threads) = words.threads {
-        out.extend(["--threads".into(), threads.to_string().into()]);
-    }
-    for n in words.page_cluster.iter().cloned().flatten() {
-        out.extend(["--page-cluster".into(), n.to_string().into()]);
-    }
-    if let Some(seconds) = words.seconds {
-        out.extend(["--seconds".into(), seconds.to_string().into()]);
-    }
-    Ok(out)
+/// The order with these options.
+fn order(words: &BenchRun) -> Result<Benchmark, Error> {
+    Ok(Benchmark {
+        algorithms: words.algorithms.clone(),
+        data: words.data.as_deref().map(worker::absolute).transpose()?,
+        generator: words.generator,
+        profile: words.profile.as_deref().and_then(Profile::parse),
+        threads: words.threads.map(u32::from),
+        page_clusters: words.page_cluster.iter().cloned().flatten().map(PageCluster).collect(),
+        seconds: words.seconds,
+        ..Benchmark::default()
+    })
 }
 
 /// The same as options of org.zramd1.Benchmark.Run. The daemon reads no files for its callers.
-fn for_daemon(words: &BenchRun) -> Result<HashMap<&'static str, Variant<'static>>, Error> {
-    if words.data.is_some() {
+fn for_daemon(order: &Benchmark) -> Result<HashMap<String, Variant<'static>>, Error> {
+    if order.data.is_some() {
         return Err(Error::new(ErrorKind::NotPermitted, "--data needs root: run it with sudo"));
     }
-    let mut options = HashMap::from([("generator", words.generator.into())]);
-    if !words.algorithms.is_empty() {
-        let names: Vec<String> = words.algorithms.iter().map(ToString::to_string).collect();
-        options.insert("algorithms", names.into());
-    }
-    if !words.page_cluster.is_empty() {
-        let numbers: Vec<String> =
-            words.page_cluster.iter().cloned().flatten().map(|n| n.to_string()).collect();
-        options.insert("page-clusters", numbers.into());
-    }
-    if let Some(profile) = &words.profile {
-        options.insert("profile", profile.clone().into());
-    }
-    if let Some(threads) = words.threads {
-        options.insert("threads", u32::from(threads).into());
-    }
-    if let Some(seconds) = words.seconds {
-        options.insert("seconds", seconds.into());
-    }
-    Ok(options)
+    let options = serde_json::to_value(order).map_err(|error| Error::failed(error.to_string()))?;
+    let Value::Object(options) = options else { return Ok(HashMap::new()) };
+    let each = options.into_iter().filter_map(|(name, value)| {
+        let value = match value {
+            Value::Bool(is_set) => is_set.into(),
+            Value::Number(number) => match number.as_u64().and_then(|number| u32::try_from(number).ok()) {
+                Some(number) => number.into(),
+                None => number.as_f64().unwrap_or_default().into(),
+            },
+            Value::String(text) => text.into(),
+            Value::Array(list) => {
+                let texts = list.iter().filter_map(Value::as_str).map(str::to_owned);
+                texts.collect::<Vec<String>>().into()
+            }
+            Value::Null | Value::Object(_) => return None,
+        };
+        Some((name, value))
+    });
+    Ok(each.collect())
 }
 
 async fn through_daemon(
     ask_password: bool,
-    options: HashMap<&'static str, Variant<'static>>,
+    options: HashMap<String, Variant<'static>>,
 ) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask_password).await?;
     let mut jobs = Jobs::listen(&bus).await?;
@@ -141,7 +126,7 @@ async fn through_daemon(
 
 /// The report of the last run, by any user.
 fn last() -> Option<Report> {
-    let work: Work<Option<Report>> = serde_json::from_str(&work::read(Path::new("/"), WORK)?).ok()?;
+    let work: Work<Option<Report>> = serde_json::from_str(&work::read(Path::new("/"), BENCHMARK)?).ok()?;
     work.detail
 }
 

@@ -3,10 +3,10 @@
 use crate::args::BenchRamdisk;
 use crate::{out, worker};
 use engine::Error;
-use engine::benchmark::ramdisk::Options;
-use logic::benchmark::ramdisk::{Contents, Report, Row, WORK};
+use logic::benchmark::ramdisk::{Contents, Options, Report, Row};
 use logic::exit::ExitStatus;
 use logic::human::human;
+use logic::order::Order;
 use logic::table;
 
 pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
@@ -16,7 +16,7 @@ pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
         data: words.data.clone(),
         algorithms: words.algorithm.clone(),
     };
-    let report: Report = worker::run_json(WORK, &options, "bench ramdisk")?;
+    let report: Report = worker::run(&Order::BenchRamdisk(options), "bench ramdisk")?;
     out::result(words.form.json, &report, || text(&report))?;
     Ok(ExitStatus::Success)
 }

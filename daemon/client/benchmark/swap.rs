@@ -3,10 +3,10 @@
 use crate::args::BenchSwap;
 use crate::{out, worker};
 use engine::Error;
-use engine::benchmark::swap::Options;
-use logic::benchmark::swap::{Report, Row, WORK};
+use logic::benchmark::swap::{Options, Report, Row};
 use logic::exit::ExitStatus;
 use logic::human::human;
+use logic::order::Order;
 use logic::table;
 
 pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
@@ -16,7 +16,7 @@ pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
         algorithms: words.algorithm.clone(),
         page_clusters: words.page_cluster.iter().cloned().flatten().collect(),
     };
-    let report: Report = worker::run_json(WORK, &options, "bench swap")?;
+    let report: Report = worker::run(&Order::BenchSwap(options), "bench swap")?;
     out::result(words.form.json, &report, || text(&report))?;
     Ok(ExitStatus::Success)
 }

@@ -14,5 +14,5 @@ pub mod sample;
 pub mod swap;
 mod trial;
 
-pub use options::{Options, SECONDS};
+pub use options::Options;
 pub use run::{Measured, run};

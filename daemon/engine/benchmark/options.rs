@@ -1,7 +1,6 @@
 //! Options of a benchmark run.
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::sample::Source;
@@ -63,7 +62,5 @@ impl Options {
     }
 }
 
-/// Accepted time limits, in seconds.
-pub const SECONDS: RangeInclusive<f64> = 0.5..=600.0;
 /// With the time for the scratch device, three seconds in all.
 const BUDGET: Duration = Duration::from_millis(2500);

@@ -15,11 +15,10 @@ use host::linux::pages::Pages;
 use host::linux::public_files;
 use host::{Errno, Host, HostError, MkfsSpec};
 use logic::benchmark::latency::Latency;
-use logic::benchmark::ramdisk::{Access, BLOCK, Contents, Pass, Report, Row, SCHEMA_VERSION, size};
+use logic::benchmark::ramdisk::{Access, BLOCK, Contents, Options, Pass, Report, Row, SCHEMA_VERSION, size};
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::human::human;
-use serde::{Deserialize, Serialize};
 
 /// File system on zram: the default of `[ramdisk]` sections on zram.
 const FS_TYPE: &str = "ext4";
@@ -33,19 +32,6 @@ const REQUESTS: usize = 10_000;
 const PATIENCE: f64 = 1.0;
 /// Default source of real data.
 const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/lib", "/usr/share"];
-
-/// What to compare.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
-    /// Directories on disks.
-    pub paths: Vec<PathBuf>,
-    /// Bytes to write and read in each pass; `None` for the default.
-    pub size: Option<u64>,
-    /// File with real data; `None` for a sample of the machine's own files.
-    pub data: Option<PathBuf>,
-    /// Algorithms for zram; empty for the kernel's default.
-    pub algorithms: Vec<Algorithm>,
-}
 
 /// State shared by all measurements.
 struct Run<'a> {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use fastrand::Rng;
-use serde::{Deserialize, Serialize};
 
 use super::ramdisk::real_data;
 use crate::error::{Error, ErrorKind};
@@ -22,7 +21,7 @@ use logic::benchmark::advice::counter;
 use logic::benchmark::latency::Latency;
 use logic::benchmark::ramdisk::size;
 use logic::benchmark::swap::{
-    LARGEST_CLUSTER, Report, Row, SCHEMA_VERSION, USUAL_ALGORITHMS, about_clusters,
+    LARGEST_CLUSTER, Options, Report, Row, SCHEMA_VERSION, USUAL_ALGORITHMS, about_clusters,
 };
 use logic::device::algorithm::Algorithm;
 use logic::record::Undo;
@@ -34,19 +33,6 @@ const PRIORITY: i32 = 32767;
 const SPARE: u64 = 16 << 20;
 /// Bytes swapped out at once.
 const PART: usize = 16 << 20;
-
-/// What to measure.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
-    /// Bytes of memory; `None` for the default.
-    pub memory: Option<u64>,
-    /// File with its contents; `None` for a sample of the machine's own files.
-    pub data: Option<PathBuf>,
-    /// Algorithms; empty for those worth measuring that the kernel offers.
-    pub algorithms: Vec<Algorithm>,
-    /// Values of `vm.page-cluster`; empty for all up to [`LARGEST_CLUSTER`].
-    pub page_clusters: Vec<u8>,
-}
 
 /// State shared by all rows.
 struct Run<'a> {

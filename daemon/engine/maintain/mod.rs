@@ -26,6 +26,7 @@ use logic::maintain::pass::{Decision, Pages};
 use logic::maintain::pressure::{self, Level};
 use logic::maintain::{Cause, gate, span};
 use logic::maintain::{recompress as recompression, writeback as write_back};
+use logic::order::{Maintain, Only};
 use logic::plan::wanted::variables;
 use logic::text::worded;
 use logic::upkeep::{Action, Report, Used};
@@ -46,39 +47,6 @@ const LONGEST_WHILE_SHORT: Duration = Duration::from_secs(60);
 
 /// Longest pause between two writes that block reads of statistics.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// Parameters of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
-    /// What triggered it.
-    pub cause: Cause,
-    /// Only these devices; empty for all.
-    pub devices: Vec<u32>,
-    /// Only this operation, even if the configuration disables it.
-    pub only: Option<Only>,
-    /// Report what would be done, and change nothing.
-    pub dry_run: bool,
-}
-
-impl Order {
-    /// Everything that is configured.
-    pub fn all(cause: Cause) -> Order {
-        Order { cause, devices: Vec::new(), only: None, dry_run: false }
-    }
-}
-
-/// A single operation, on request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Only {
-    /// Mark pages that have been idle for this long; `None` marks all.
-    MarkIdle(Option<Duration>),
-    /// Recompress: these of the marked pages, or what the policy selects.
-    Recompress(Option<Pages>),
-    /// Write back: likewise, within the budget.
-    WriteBack(Option<Pages>),
-    /// Report the budget left, and count time from now on.
-    Budget,
-}
 
 /// Receives the progress, and tells when to stop.
 pub trait Watch {
@@ -130,7 +98,7 @@ struct Run<'a, H: Host> {
 pub fn run<H: Host>(
     host: &mut H,
     loaded: &Loaded,
-    order: &Order,
+    order: &Maintain,
     watch: &mut dyn Watch,
 ) -> (Report, Result<(), Stopped>) {
     if order.cause == Cause::Timer {
@@ -180,7 +148,7 @@ const DEFAULT_WRITE_BACK: write_back::Settings = write_back::Settings {
 };
 
 impl<H: Host> Run<'_, H> {
-    fn everything(&mut self, loaded: &Loaded, order: &Order) -> Result<(), Stopped> {
+    fn everything(&mut self, loaded: &Loaded, order: &Maintain) -> Result<(), Stopped> {
         let settings = loaded.settings.maintenance.as_ref();
         let write_back = match settings {
             Some(settings) => write_back_settings(settings, &self.machine)?,
@@ -291,7 +259,7 @@ impl<H: Host> Run<'_, H> {
                 }
                 ended
             }
-            Some(Only::MarkIdle(age)) => self.mark_as_asked(device, age),
+            Some(Only::MarkIdle(age)) => self.mark_as_asked(device, age.map(Duration::from_secs)),
             Some(Only::Recompress(pages)) => {
                 let settings = recompress.unwrap_or(DEFAULT_RECOMPRESS);
                 self.counted(RECOMPRESS, |run| run.recompress(device, &settings, pages, None))

@@ -60,6 +60,7 @@ use logic::device::attribute::Attribute;
 use logic::device::drain;
 use logic::error::Error;
 use logic::facts::PathKind;
+use logic::order::Order;
 use logic::proc::{MountLine, parse_device_number, zram_number};
 use logic::ramdisk::place::disk_at;
 use logic::record::{MountId, SCRATCH, crypt_name};
@@ -559,7 +560,8 @@ impl Host for LinuxHost {
         mount::bind(&self.root, from, to)
     }
 
-    fn run_worker(&mut self, words: &[&str]) -> Result<(), Error> {
+    fn run_worker(&mut self, order: &Order) -> Result<(), Error> {
+        let words = order.words().map_err(Error::failed)?;
         process::ask::<String>(process::worker().args(words), process::WORKER_LIMIT, |_| {}).map(drop)
     }
 

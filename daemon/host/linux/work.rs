@@ -1,4 +1,4 @@
-//! The directory `/run/zramd/work`: state and arguments of `zramd-worker`.
+//! The directory `/run/zramd/work`: state and orders of `zramd-worker`.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{files, lock};
 use crate::{Errno, HostError};
+use logic::order::Order;
 
 pub const DIRECTORY: &str = "/run/zramd/work";
 
@@ -24,26 +25,28 @@ pub fn write(root: &Path, name: &str, text: &str) -> Result<(), String> {
     files::replace(root, &path(name), Some(text))
 }
 
-fn words_path(name: &str) -> String {
-    format!("{DIRECTORY}/{name}.words")
+/// Path of the order of a work.
+pub fn order_path(name: &str) -> String {
+    format!("{DIRECTORY}/{name}.order")
 }
 
-/// Stores the arguments of a work that PID 1 starts, because it cannot pass them on; `None` removes them.
-pub fn ask(root: &Path, name: &str, words: Option<&[String]>) -> Result<(), String> {
-    let text = words.map(|words| words.join("\0"));
-    files::replace(root, &words_path(name), text.as_deref())
+/// Writes the order of a work that PID 1 starts, because it cannot pass it on; `None` removes it.
+pub fn put_order(root: &Path, name: &str, order: Option<&Order>) -> Result<(), String> {
+    let path = order_path(name);
+    let text = order.map(serde_json::to_string).transpose().map_err(|error| format!("{path}: {error}"))?;
+    files::replace(root, &path, text.as_deref())
 }
 
-/// Takes the stored arguments of a work; empty if there are none.
-pub fn asked(root: &Path, name: &str) -> Result<Vec<String>, String> {
-    let words = files::read_optional(root, &words_path(name))?;
-    ask(root, name, None)?;
-    Ok(words.split_terminator('\0').map(str::to_owned).collect())
+/// Takes the order of a work, so that it is carried out once; `None` if there is none.
+pub fn take_order(root: &Path, name: &str) -> Result<Option<String>, String> {
+    let text = files::read_optional(root, &order_path(name))?;
+    put_order(root, name, None)?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Whether there are stored arguments that no worker has taken.
-pub fn is_asked(root: &Path, name: &str) -> bool {
-    files::below(root, &words_path(name)).exists()
+/// Whether there is an order that no worker has taken.
+pub fn has_order(root: &Path, name: &str) -> bool {
+    files::below(root, &order_path(name)).exists()
 }
 
 fn lock_file(name: &str) -> String {

@@ -1,8 +1,11 @@
 //! Results of `bench ramdisk`: tmpfs, compressed memory and disks in one table.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
+use crate::device::algorithm::Algorithm;
 use crate::human::human;
 
 /// Version of the format of [`Report`].
@@ -94,6 +97,20 @@ pub struct Row {
     pub random_read: Latency,
     /// Stored bytes per byte of memory used, on zram.
     pub ratio: Option<f64>,
+}
+
+/// What to compare.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Directories on disks.
+    pub paths: Vec<PathBuf>,
+    /// Bytes to write and read in each pass; `None` for the default.
+    pub size: Option<u64>,
+    /// File with real data; `None` for a sample of the machine's own files.
+    pub data: Option<PathBuf>,
+    /// Algorithms for zram; empty for the kernel's default.
+    pub algorithms: Vec<Algorithm>,
 }
 
 /// The whole comparison.

@@ -14,8 +14,8 @@ use crate::blocking;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::watch::follow_directory;
-use crate::work::Order;
-use engine::benchmark::{SECONDS, keep};
+use crate::work::Call;
+use engine::benchmark::keep;
 use host::linux::LinuxHost;
 use host::linux::files;
 use host::linux::store::VERDICT;
@@ -23,6 +23,7 @@ use host::{Host, MachineFile};
 use logic::benchmark::cache::{self, Brief, BriefRow, Figures, Stored, Unusable};
 use logic::benchmark::score::Profile;
 use logic::device::algorithm::Algorithm;
+use logic::order::{self, BENCHMARK, Order};
 
 /// The benchmark object.
 #[derive(Debug)]
@@ -57,76 +58,48 @@ pub(crate) async fn follow_verdict(core: Arc<Core>) {
     }
 }
 
-/// Name of the work.
-pub const NAME: &str = "benchmark";
-
-/// The options of Run.
-const OPTIONS: &str =
-    "profile (s), algorithms (as), page-clusters (as), threads (u), seconds (d), generator (b)";
+/// The options of Run and their types. It runs as root, so options that name files or processes are not offered.
+const OPTIONS: [(&str, &str); 6] = [
+    ("profile", "s"),
+    ("algorithms", "as"),
+    ("page-clusters", "as"),
+    ("threads", "u"),
+    ("seconds", "d"),
+    ("generator", "b"),
+];
 
 /// The algorithm parameter that names a file.
 const DICTIONARY: &str = "dict";
 
-/// Arguments for `zramd-worker benchmark`. It runs as root, so options that name files or processes are not offered.
-fn words(options: &Options) -> Result<Vec<String>> {
-    let mut words = vec!["--now".to_owned()];
-    let flag = |word: &str, is_set: bool| is_set.then(|| word.to_owned()).into_iter().collect();
-    let each = |word: &str, values: Vec<String>| -> Vec<String> {
-        values.into_iter().map(|value| format!("{word}={value}")).collect()
-    };
+/// The order for `zramd-worker` with these options.
+fn order(options: &Options) -> Result<order::Benchmark> {
+    let mut object = serde_json::Map::new();
     for (name, value) in options.iter() {
-        words.extend(match (name.as_str(), &**value) {
-            ("profile", Variant::Str(word)) => match Profile::parse(word) {
-                Some(profile) => each("--profile", vec![profile.word().to_owned()]),
-                None => return Err(invalid(format!("there is no profile {word:?}"))),
-            },
-            ("algorithms", Variant::Array(list)) => {
-                let names = texts(name, list)?.into_iter().map(algorithm);
-                each("--algorithm", names.collect::<Result<_>>()?)
-            }
-            ("page-clusters", Variant::Array(list)) => {
-                let numbers = texts(name, list)?.into_iter().map(page_cluster);
-                each("--page-cluster", numbers.collect::<Result<_>>()?)
-            }
-            ("threads", Variant::U32(number)) => {
-                let most = LinuxHost::new("/").cpus().saturating_mul(4);
-                if !(1..=most).contains(number) {
-                    return Err(invalid(format!("`threads` is 1 to {most} here, four for each CPU")));
-                }
-                each("--threads", vec![number.to_string()])
-            }
-            ("seconds", Variant::F64(seconds)) => {
-                if !SECONDS.contains(seconds) {
-                    return Err(invalid(format!("`seconds` is {} to {}", SECONDS.start(), SECONDS.end())));
-                }
-                each("--seconds", vec![seconds.to_string()])
-            }
-            ("generator", Variant::Bool(is_set)) => flag("--generator", *is_set),
-            _ => {
-                return Err(invalid(format!(
-                    "there is no option `{name}` of this type; there are {OPTIONS}"
-                )));
-            }
-        });
-    }
-    Ok(words)
-}
-
-fn algorithm(text: &str) -> Result<String> {
-    match Algorithm::parse(text) {
-        Ok(algorithm) if algorithm.parameters.iter().any(|(key, _)| key == DICTIONARY) => {
-            Err(invalid(format!("{text}: only root may have a dictionary read")))
+        let signature = value.value_signature().to_string();
+        if !OPTIONS.contains(&(name, &signature)) {
+            let known = OPTIONS.map(|(name, signature)| format!("{name} ({signature})")).join(", ");
+            return Err(invalid(format!("there is no option `{name}` of this type; there are {known}")));
         }
-        Ok(algorithm) => Ok(algorithm.to_string()),
-        Err(error) => Err(invalid(error.message)),
+        let value = match &**value {
+            Variant::Str(text) => text.as_str().into(),
+            Variant::Array(list) => texts(name, list)?.into(),
+            Variant::U32(number) => (*number).into(),
+            Variant::F64(number) => serde_json::Number::from_f64(*number)
+                .ok_or_else(|| invalid(format!("`{name}` is {number}")))?
+                .into(),
+            Variant::Bool(is_set) => (*is_set).into(),
+            _ => serde_json::Value::Null,
+        };
+        object.insert(name.clone(), value);
     }
-}
-
-fn page_cluster(text: &str) -> Result<String> {
-    match text.parse() {
-        Ok(number @ 0..=5_u8) => Ok(number.to_string()),
-        _ => Err(invalid(format!("page-cluster {text:?} is out of range: 0 to 5"))),
+    let order: order::Benchmark =
+        serde_json::from_value(object.into()).map_err(|error| invalid(error.to_string()))?;
+    order.check(LinuxHost::new("/").cpus()).map_err(invalid)?;
+    let dictionary = |algorithm: &&Algorithm| algorithm.parameters.iter().any(|(key, _)| key == DICTIONARY);
+    if let Some(algorithm) = order.algorithms.iter().find(dictionary) {
+        return Err(invalid(format!("{algorithm}: only root may have a dictionary read")));
     }
+    Ok(order)
 }
 
 impl Benchmark {
@@ -230,14 +203,9 @@ impl Benchmark {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
-        let order = Order {
-            name: NAME.to_owned(),
-            unit: "zramd-benchmark.service".to_owned(),
-            verb: vec!["benchmark".to_owned()],
-            words: words(&options)?,
-            without_words: None,
-        };
-        self.core.owned(&call, self.core.start_work(NAME, String::new(), order).await?).await
+        let order = Order::Benchmark(order(&options)?);
+        let work = Call { order, unit: "zramd-benchmark.service".to_owned(), without_order: None };
+        self.core.owned(&call, self.core.start_work(BENCHMARK, String::new(), work).await?).await
     }
 
     /// Makes swap anew in which next to nothing is stored, where the verdict is another algorithm than the one in use. There are no
@@ -273,40 +241,42 @@ fn none(why: &Unusable) -> Error {
 mod tests {
     use super::*;
 
-    fn words_of(name: &str, value: Variant<'static>) -> Result<Vec<String>> {
+    fn order_of(name: &str, value: Variant<'static>) -> Result<order::Benchmark> {
         let mut options = Options::default();
         options.insert(name.to_owned(), value.try_into().unwrap());
-        words(&options)
+        order(&options)
     }
 
     #[test]
-    fn only_known_options_become_words() {
+    fn only_known_options_become_an_order() {
         for (name, value, expected) in [
-            ("profile", "latency".into(), &["--profile=latency"][..]),
+            ("profile", "latency".into(), &["benchmark", r#"{"profile":"latency"}"#][..]),
             (
                 "algorithms",
                 vec!["lz4", "zstd(level=1)"].into(),
-                &["--algorithm=lz4", "--algorithm=zstd(level=1)"],
+                &["benchmark", r#"{"algorithms":["lz4","zstd(level=1)"]}"#],
             ),
-            ("page-clusters", vec!["0", "3"].into(), &["--page-cluster=0", "--page-cluster=3"]),
-            ("threads", 1_u32.into(), &["--threads=1"]),
-            ("seconds", 0.5.into(), &["--seconds=0.5"]),
-            ("generator", true.into(), &["--generator"]),
-            ("generator", false.into(), &[]),
+            ("page-clusters", vec!["0", "3"].into(), &["benchmark", r#"{"page-clusters":["0","3"]}"#]),
+            ("threads", 1_u32.into(), &["benchmark", r#"{"threads":1}"#]),
+            ("seconds", 0.5.into(), &["benchmark", r#"{"seconds":0.5}"#]),
+            ("generator", true.into(), &["benchmark", r#"{"generator":true}"#]),
+            ("generator", false.into(), &["benchmark"]),
         ] {
-            let words = words_of(name, value).unwrap();
-            assert_eq!(words, [&["--now"], expected].concat(), "{name}");
+            let order = Order::Benchmark(order_of(name, value).unwrap());
+            assert_eq!(order.words().unwrap(), expected, "{name}");
         }
     }
 
     #[test]
     fn all_else_is_refused() {
         for (name, value) in [
-            ("words", vec!["--data", "/dev/watchdog"].into()),
+            ("words", vec!["data", "/dev/watchdog"].into()),
+            ("idle", true.into()),
+            ("boot", true.into()),
             ("data", "/dev/watchdog".into()),
-            ("process", 1_u32.into()),
-            ("--data", "/dev/watchdog".into()),
-            ("profile", "--data=/dev/watchdog".into()),
+            ("processes", vec![1_u32].into()),
+            ("profile", r#"latency","data":"/dev/watchdog"#.into()),
+            ("profile", "/dev/watchdog".into()),
             ("algorithms", vec!["lz4(dict=/dev/watchdog)"].into()),
             ("page-clusters", vec!["6"].into()),
             ("page-clusters", vec!["--data"].into()),
@@ -316,7 +286,7 @@ mod tests {
             ("seconds", 1e9.into()),
             ("generator", "yes".into()),
         ] {
-            let refused = words_of(name, value).unwrap_err();
+            let refused = order_of(name, value).unwrap_err();
             assert_eq!(refused.kind, ErrorKind::InvalidArgument, "{name}");
         }
     }

@@ -13,6 +13,7 @@ use crate::auth::{self, Action};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use logic::figure::FIGURES;
+use logic::order::Only;
 use logic::property::Property;
 use logic::sample::DeviceView;
 
@@ -115,7 +116,9 @@ impl Device {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core.owned(&call, self.core.maintain_device(&self.name, "mark-idle", &options).await?).await
+        self.core
+            .owned(&call, self.core.maintain_device(&self.name, Only::MarkIdle(None), &options).await?)
+            .await
     }
 
     /// Compresses pages again with a secondary algorithm. Without the option `pages` (s: `idle`, `huge` or `huge-idle`, as they are
@@ -128,7 +131,9 @@ impl Device {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core.owned(&call, self.core.maintain_device(&self.name, "recompress", &options).await?).await
+        self.core
+            .owned(&call, self.core.maintain_device(&self.name, Only::Recompress(None), &options).await?)
+            .await
     }
 
     /// Writes pages to the backing device, never more than the budget. The option `pages` is as for Recompress.
@@ -140,7 +145,9 @@ impl Device {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core.owned(&call, self.core.maintain_device(&self.name, "write-back", &options).await?).await
+        self.core
+            .owned(&call, self.core.maintain_device(&self.name, Only::WriteBack(None), &options).await?)
+            .await
     }
 
     /// One sample, as from GetStats; sent to those only who called Subscribe or SubscribeTo of the manager.

@@ -12,6 +12,7 @@ use super::table::Object;
 use crate::auth::{self, Action, Caller};
 use crate::core::Core;
 use crate::error::Result;
+use logic::order::{Disk, Order};
 use logic::ramdisk::SaveReason;
 use logic::sample::DiskView;
 
@@ -35,11 +36,16 @@ impl RamDisk {
         &self,
         call: &Header<'_>,
         verb: &'static str,
-        words: Vec<String>,
+        order: Order,
         options: &Options,
     ) -> Result<OwnedObjectPath> {
-        let job = self.core.work_on_disk(&self.name, verb, words, options).await?;
+        let job = self.core.work_on_disk(verb, order, options).await?;
         self.core.owned(call, job).await
+    }
+
+    /// Of this disk, with a snapshot; 0 is the newest.
+    fn order(&self, snapshot: u64) -> Disk {
+        Disk { snapshot: Some(snapshot).filter(|number| *number > 0), ..Disk::named(&self.name) }
     }
 }
 
@@ -84,8 +90,7 @@ impl RamDisk {
     ) -> Result<OwnedObjectPath> {
         let caller = auth::check(&self.core.call_limits, connection, &call, Action::SaveDisk).await?;
         let reason = if caller == Caller::Root { SaveReason::Asked } else { SaveReason::User };
-        let words = ["--reason", reason.word()].map(str::to_owned).to_vec();
-        self.work(&call, "save", words, &options).await
+        self.work(&call, "save", Order::Save(Disk { reason, ..self.order(0) }), &options).await
     }
 
     /// Reads a snapshot to its end and compares it with its manifest; 0 is the newest. There are no options yet.
@@ -98,7 +103,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::SaveDisk).await?;
-        self.work(&call, "verify", vec![number(snapshot)], &options).await
+        self.work(&call, "verify", Order::Verify(self.order(snapshot)), &options).await
     }
 
     /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. It is refused while
@@ -112,7 +117,9 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
-        self.core.owned(&call, self.core.restore_disk(&self.name, number(snapshot), &options).await?).await
+        self.core
+            .owned(&call, self.core.restore_disk(&self.name, self.order(snapshot).snapshot, &options).await?)
+            .await
     }
 
     /// Deletes a snapshot that is not pinned, but never the only good one. There are no options yet.
@@ -125,7 +132,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
-        self.work(&call, "delete", vec![snapshot.to_string()], &options).await
+        self.work(&call, "delete", Order::Delete(self.order(snapshot)), &options).await
     }
 
     /// Keeps a snapshot from being pruned, or lets it be pruned again. There are no options yet.
@@ -139,8 +146,9 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
-        let verb = if pinned { "pin" } else { "unpin" };
-        self.work(&call, verb, vec![snapshot.to_string()], &options).await
+        let order = self.order(snapshot);
+        let (verb, order) = if pinned { ("pin", Order::Pin(order)) } else { ("unpin", Order::Unpin(order)) };
+        self.work(&call, verb, order, &options).await
     }
 
     /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.
@@ -172,9 +180,4 @@ impl RamDisk {
         percent_used: u32,
         free_bytes: u64,
     ) -> zbus::Result<()>;
-}
-
-/// Number of a snapshot as an argument of the worker.
-fn number(snapshot: u64) -> String {
-    if snapshot == 0 { "newest".to_owned() } else { snapshot.to_string() }
 }

@@ -15,7 +15,8 @@ use super::job::Subject;
 use super::operations::with_overlay;
 use super::reconcile::{Wish, reconcile};
 use super::systemd::{Systemd, Verb};
-use super::work::Order;
+use super::work::Call;
+use logic::order::{self, Order};
 use logic::overlay::{Command, Overlay};
 use logic::proc::zram_number;
 use logic::ramdisk::SaveReason;
@@ -25,19 +26,13 @@ use logic::unit::ramdisk::{doing_unit, place_unit, saving_unit};
 use logic::unit::setup_unit;
 use logic::unit_name::escape_path;
 
-fn order(name: &str, verb: &str, words: Vec<String>) -> Order {
-    let mut all = vec![verb.to_owned(), name.to_owned()];
-    all.extend(words);
+fn call(order: Order) -> Call {
+    let name = order.disk().map_or("", |disk| &disk.name);
+    let unit = doing_unit(name);
     // Not for other users, whose saves replace only their own.
-    let is_of_root = verb == "save" && all.iter().any(|word| word == SaveReason::Asked.word());
-    let without_words = is_of_root.then(|| saving_unit(name));
-    Order {
-        name: of_disk(name),
-        unit: doing_unit(name),
-        verb: vec!["kept".to_owned()],
-        words: all,
-        without_words,
-    }
+    let is_of_root = matches!(&order, Order::Save(disk) if disk.reason == SaveReason::Asked);
+    let without_order = is_of_root.then(|| saving_unit(name));
+    Call { order, unit, without_order }
 }
 
 impl Core {
@@ -56,21 +51,21 @@ impl Core {
     /// Runs `zramd-worker` on a persistent disk.
     pub async fn work_on_disk(
         self: &Arc<Self>,
-        name: &str,
         verb: &'static str,
-        words: Vec<String>,
+        order: Order,
         options: &Options,
     ) -> Result<OwnedObjectPath> {
         none(options)?;
-        self.kept_disk(name).await?;
-        self.start_work(verb, Subject::disk(name), order(name, verb, words)).await
+        let name = order.disk().map_or("", |disk| &disk.name).to_owned();
+        self.kept_disk(&name).await?;
+        self.start_work(verb, Subject::disk(&name), call(order)).await
     }
 
     /// Restores a disk from a snapshot. Reading one takes long, so this runs in parallel to other changes.
     pub async fn restore_disk(
         self: &Arc<Self>,
         name: &str,
-        generation: String,
+        snapshot: Option<u64>,
         options: &Options,
     ) -> Result<OwnedObjectPath> {
         none(options)?;
@@ -78,7 +73,8 @@ impl Core {
         self.start_beside("restore", Subject::disk(name), move |core, handle| async move {
             // A save of another user must not prevent it.
             let handle = handle.after_others(&core.claims, &of_disk(&disk.name)).await?;
-            core.work(&handle, order(&disk.name, "prepare-restore", vec![generation])).await?;
+            let prepare = Order::PrepareRestore(order::Disk { snapshot, ..order::Disk::named(&disk.name) });
+            core.work(&handle, call(prepare)).await?;
             match core.mode {
                 Mode::Systemd => core.remount(&handle, &disk).await?,
                 Mode::Direct => core.take_down_and_up(&handle, &disk).await?,
@@ -145,7 +141,7 @@ impl Core {
     /// Makes the next load take the newest snapshot, which was just saved. Returns an error that names the users of the
     /// disk, or else `error`.
     async fn give_up_restore(self: &Arc<Self>, handle: &Handle, name: &str, error: Error) -> Error {
-        let cancel = order(name, "cancel-restore", Vec::new());
+        let cancel = call(Order::CancelRestore(order::Disk::named(name)));
         match self.work(&handle.quietly(), cancel).await {
             Err(blame) if blame.kind == ErrorKind::InUse => blame,
             _ => error,

@@ -9,15 +9,15 @@ use engine::work::Stopped;
 use host::linux::clock;
 use logic::duration::micros;
 use logic::human::human;
+use logic::order::HookKey;
 use logic::ramdisk::state::Outcome;
 use logic::ramdisk::status::{DiskStatus, LoadState};
 use logic::text::worded;
 
-use super::hooks::Hook;
-use super::{Job, Words, entries, left_out, sentence, warn};
+use super::{DiskOrder, Job, entries, left_out, sentence, warn};
 
-pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let name = words.name.as_str();
+pub(super) fn load(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let name = order.name.as_str();
     let began = Instant::now();
     job.claim()?;
     // Without these files the mount would not be shown, or not be found again: nothing is loaded then.
@@ -52,7 +52,7 @@ pub(super) fn load(job: &mut Job, words: &Words) -> Result<String, Stopped> {
     };
     if filled.state == LoadState::Passthrough {
         keep::mark_passthrough(name, true)?;
-    } else if let Err(stopped) = job.hook(Hook::PostRestore, "load") {
+    } else if let Err(stopped) = job.hook(HookKey::PostRestore, "load") {
         let error = sentence(&stopped);
         filled.message.push_str(&format!("; post-restore: {error}"));
         warn(name, &format!("post-restore: {error}"));

@@ -1,11 +1,10 @@
-//! `zramd-worker kept`: loads, saves and verifies persistent RAM disks, and manages their snapshots.
+//! Operations on a RAM disk: loads, saves and verifies persistent RAM disks, and manages their snapshots.
 
 mod fill;
 pub mod hooks;
 mod snapshots;
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use engine::ramdisk::{self, Disk, Progress, Request, Saved, Store, keep};
@@ -15,6 +14,7 @@ use host::linux::ramdisk::Calls;
 use host::linux::{clock, interrupt, places, shutdown, unit_files};
 use logic::exit::ExitStatus;
 use logic::human::human;
+use logic::order::{Disk as DiskOrder, HookKey, Order};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::status::{DiskStatus, SaveResult};
@@ -22,11 +22,7 @@ use logic::text::worded;
 use logic::unit::ramdisk::place_unit;
 use sd_notify::NotifyState;
 
-use self::hooks::Hook;
 use super::{configured, frame};
-
-/// Output of `--help`.
-pub const HELP: &str = "load|save|verify|export|pin|unpin|delete|prepare-restore|cancel-restore|refresh NAME [WORD]... [--reason WORD] [--config FILE]";
 
 /// Interval of requests to the service manager to extend the timeout, and the extension.
 const EXTEND_EVERY: Duration = Duration::from_secs(2);
@@ -34,59 +30,29 @@ const EXTEND_BY: Duration = Duration::from_secs(60);
 /// Polling interval while another process publishes its progress.
 const LOOK: Duration = Duration::from_millis(100);
 
-struct Words {
-    verb: String,
-    name: String,
-    rest: Vec<String>,
-    reason: SaveReason,
-    config: Option<PathBuf>,
-}
-
-fn words(words: Vec<OsString>) -> Result<Words, String> {
-    use lexopt::prelude::*;
-    let parse = || -> Result<Words, lexopt::Error> {
-        let mut parser = lexopt::Parser::from_args(words);
-        let mut plain = Vec::new();
-        let mut reason = SaveReason::Asked;
-        let mut config = None;
-        while let Some(argument) = parser.next()? {
-            match argument {
-                Long("reason") => reason = parser.value()?.parse()?,
-                Long("config") => config = Some(PathBuf::from(parser.value()?)),
-                Value(word) => plain.push(word.string()?),
-                other => return Err(other.unexpected()),
-            }
-        }
-        let mut plain = plain.into_iter();
-        let verb = plain.next().ok_or("a verb is missing")?;
-        let name = plain.next().ok_or("with which disk?")?;
-        Ok(Words { verb, name, rest: plain.collect(), reason, config })
-    };
-    parse().map_err(|error| error.to_string())
-}
-
-/// Runs the verb. `Err` is wrong usage.
-pub fn run(arguments: Vec<OsString>) -> Result<ExitStatus, String> {
-    let words = words(arguments)?;
-    let verb: fn(&mut Job, &Words) -> Result<String, Stopped> = match words.verb.as_str() {
-        "load" => fill::load,
-        "save" => save,
-        "verify" => snapshots::verify,
-        "export" => snapshots::export,
-        "pin" => snapshots::pin,
-        "unpin" => snapshots::unpin,
-        "delete" => snapshots::delete,
-        "prepare-restore" => snapshots::prepare_restore,
-        "cancel-restore" => snapshots::cancel_restore,
-        "refresh" => refresh,
-        other => return Err(format!("there is no verb `kept {other}`")),
+/// Runs an operation on a RAM disk. `Err` is wrong usage.
+pub fn run(order: Order) -> Result<ExitStatus, String> {
+    type Operation = fn(&mut Job, &DiskOrder) -> Result<String, Stopped>;
+    let verb = order.verb();
+    let (run, order): (Operation, DiskOrder) = match order {
+        Order::Load(order) => (fill::load, order),
+        Order::Save(order) => (save, order),
+        Order::Verify(order) => (snapshots::verify, order),
+        Order::Export(order) => (snapshots::export, order),
+        Order::Pin(order) => (snapshots::pin, order),
+        Order::Unpin(order) => (snapshots::unpin, order),
+        Order::Delete(order) => (snapshots::delete, order),
+        Order::PrepareRestore(order) => (snapshots::prepare_restore, order),
+        Order::CancelRestore(order) => (snapshots::cancel_restore, order),
+        Order::Refresh(order) => (refresh, order),
+        _ => return Err(format!("{verb}: no operation on a RAM disk")),
     };
     interrupt::watch();
-    let mut job = match Job::begin(&words) {
+    let mut job = match Job::begin(&verb, &order) {
         Ok(job) => job,
         Err(error) => return Ok(frame::report(&Err(error))),
     };
-    let ended = verb(&mut job, &words);
+    let ended = run(&mut job, &order);
     Ok(frame::end(job.reporter, &ended))
 }
 
@@ -116,9 +82,9 @@ fn extend(last: &mut Instant) {
 }
 
 impl Job {
-    fn begin(words: &Words) -> Result<Job, Error> {
-        let (name, verb) = (words.name.as_str(), words.verb.as_str());
-        let disk = match keep::find(&configured::loaded(words.config.as_ref()), name) {
+    fn begin(verb: &str, order: &DiskOrder) -> Result<Job, Error> {
+        let name = order.name.as_str();
+        let disk = match keep::find(&configured::loaded(order.config.as_ref()), name) {
             // The disk is no longer configured, but its snapshots can be read, and what is in it can be saved.
             Err(error) if error.kind == ErrorKind::NotFound => match verb {
                 "verify" | "export" => keep::orphan(name).ok_or(error)?,
@@ -143,7 +109,7 @@ impl Job {
             deadline: now + Duration::from_secs(disk.keep.time_limit),
             disk,
             extended: now,
-            hook_units: words.config.is_none() && unit_files::is_booted(Path::new("/")),
+            hook_units: order.config.is_none() && unit_files::is_booted(Path::new("/")),
             stopped: None,
         };
         job.report_as(verb)?;
@@ -297,8 +263,8 @@ fn warn(name: &str, text: &str) {
     frame::warn(&format!("{name}: {text}"));
 }
 
-fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let (name, reason) = (words.name.as_str(), words.reason);
+fn save(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let (name, reason) = (order.name.as_str(), order.reason);
     if keep::is_passthrough(name) {
         return Ok(format!("{name}: not in use, nothing to save"));
     }
@@ -309,7 +275,7 @@ fn save(job: &mut Job, words: &Words) -> Result<String, Stopped> {
         claimed => claimed?,
     }
     let mut notes = Vec::new();
-    match job.hook(Hook::PreSave, reason.word()) {
+    match job.hook(HookKey::PreSave, reason.word()) {
         Ok(()) => {}
         // The last save before the disk is removed: without it, all changes would be lost.
         Err(stopped) if last => notes.push(format!("pre-save: {}", sentence(&stopped))),
@@ -381,9 +347,9 @@ fn failed_save(job: &Job, error: Error) -> Stopped {
     Stopped::Failed(error)
 }
 
-fn refresh(job: &mut Job, words: &Words) -> Result<String, Stopped> {
+fn refresh(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
     keep::publish(&job.disk, |_| {})?;
-    Ok(format!("{}: snapshots checked", words.name))
+    Ok(format!("{}: snapshots checked", order.name))
 }
 
 #[cfg(test)]

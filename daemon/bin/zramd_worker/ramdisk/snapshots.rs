@@ -1,7 +1,5 @@
 //! Operations on the snapshots of a disk.
 
-use std::path::PathBuf;
-
 use engine::ramdisk;
 use engine::ramdisk::keep;
 use engine::work::Stopped;
@@ -11,68 +9,54 @@ use host::linux::LinuxHost;
 use logic::human::human;
 use logic::ramdisk::SaveReason;
 
-use super::{Job, Words, entries, left_out, save, warn};
+use super::{DiskOrder, Job, entries, left_out, save, warn};
 
-/// The snapshot number at this position; `None` is the newest.
-fn generation(words: &Words, at: usize) -> Result<Option<u64>, Error> {
-    let Some(word) = words.rest.get(at).filter(|word| !["newest", "0"].contains(&word.as_str())) else {
-        return Ok(None);
-    };
-    let number = word.parse().ok().filter(|number| *number > 0);
-    number
-        .map(Some)
-        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("`{word}` is no number of a snapshot")))
+fn chosen(order: &DiskOrder) -> Result<u64, Error> {
+    order.snapshot.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{}: which snapshot?", order.name)))
 }
 
-fn named(words: &Words) -> Result<u64, Error> {
-    generation(words, 0)?
-        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{}: which snapshot?", words.name)))
-}
-
-pub(super) fn verify(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let number = generation(words, 0)?;
+pub(super) fn verify(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let number = order.snapshot;
     let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
     let (entries, size) = (entries(checked.found.entries), human(checked.found.bytes));
-    let left_out = left_out(&words.name, &checked.found.omitted);
-    Ok(format!("{}: snapshot {} is good: {entries}, {size}{left_out}", words.name, checked.generation))
+    let left_out = left_out(&order.name, &checked.found.omitted);
+    Ok(format!("{}: snapshot {} is good: {entries}, {size}{left_out}", order.name, checked.generation))
 }
 
-pub(super) fn export(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let to = words.rest.first().ok_or_else(|| Error::failed("into which directory?"))?;
-    let number = generation(words, 1)?;
-    let to = PathBuf::from(to);
-    let extracted = job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, number, &to, watcher))?;
+pub(super) fn export(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let to = order.to.as_ref().ok_or_else(|| Error::failed("into which directory?"))?;
+    let number = order.snapshot;
+    let extracted = job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, number, to, watcher))?;
     let size = human(extracted.bytes);
-    let left_out = left_out(&words.name, &extracted.omitted);
-    Ok(format!("{}: {}, {size} in {}{left_out}", words.name, entries(extracted.entries), to.display()))
+    let left_out = left_out(&order.name, &extracted.omitted);
+    Ok(format!("{}: {}, {size} in {}{left_out}", order.name, entries(extracted.entries), to.display()))
 }
 
-pub(super) fn pin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let number = named(words)?;
-    let why = words.rest.get(1).map_or("asked for", String::as_str);
-    ramdisk::pin(&job.calls, &job.disk, number, Some(why))?;
+pub(super) fn pin(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let number = chosen(order)?;
+    ramdisk::pin(&job.calls, &job.disk, number, Some(order.why.as_deref().unwrap_or("asked for")))?;
     job.publish(|_| {});
-    Ok(format!("{}: snapshot {number} is kept until it is unpinned", words.name))
+    Ok(format!("{}: snapshot {number} is kept until it is unpinned", order.name))
 }
 
-pub(super) fn unpin(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let number = named(words)?;
+pub(super) fn unpin(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let number = chosen(order)?;
     ramdisk::pin(&job.calls, &job.disk, number, None)?;
     job.publish(|_| {});
-    Ok(format!("{}: snapshot {number} is no longer pinned", words.name))
+    Ok(format!("{}: snapshot {number} is no longer pinned", order.name))
 }
 
-pub(super) fn delete(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let number = named(words)?;
+pub(super) fn delete(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let number = chosen(order)?;
     job.watched(|calls, disk, watcher| ramdisk::delete_spare(calls, disk, number, watcher))?;
     job.publish(|_| {});
-    Ok(format!("{}: snapshot {number} is deleted", words.name))
+    Ok(format!("{}: snapshot {number} is deleted", order.name))
 }
 
 /// Verifies the snapshot, saves the current contents, and makes the next load take the snapshot.
-pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    let name = words.name.as_str();
-    let number = generation(words, 0)?;
+pub(super) fn prepare_restore(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    let name = order.name.as_str();
+    let number = order.snapshot;
     let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
     if let Some(hold) = ramdisk::check_size(&job.calls, &job.disk, checked.generation)? {
         // Until the disk is larger, later saves must not replace it.
@@ -90,22 +74,13 @@ pub(super) fn prepare_restore(job: &mut Job, words: &Words) -> Result<String, St
         return Err(Error::new(ErrorKind::DiskFull, message).into());
     }
     job.disk.spared = Some(checked.generation);
-    save(
-        job,
-        &Words {
-            verb: "save".to_owned(),
-            name: name.to_owned(),
-            rest: Vec::new(),
-            reason: SaveReason::Restore,
-            config: None,
-        },
-    )?;
+    save(job, &DiskOrder { reason: SaveReason::Restore, ..DiskOrder::named(name) })?;
     keep::want_restore(name, Some(checked.generation))?;
     Ok(format!("{name}: snapshot {} is loaded next", checked.generation))
 }
 
-pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Stopped> {
-    keep::want_restore(&words.name, None)?;
+pub(super) fn cancel_restore(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+    keep::want_restore(&order.name, None)?;
     job.publish(|_| {});
     let place = &job.disk.place;
     let is_mounted = ramdisk::is_mounted(&job.calls, place);
@@ -116,8 +91,8 @@ pub(super) fn cancel_restore(job: &mut Job, words: &Words) -> Result<String, Sto
             users.iter().map(|user| format!("{} (pid {})", user.name, user.pid)).collect();
         let mount_point = job.disk.mount_point.display();
         let message =
-            format!("{}: not changed, because {mount_point} is in use by {}", words.name, names.join(", "));
+            format!("{}: not changed, because {mount_point} is in use by {}", order.name, names.join(", "));
         return Err(Error::new(ErrorKind::InUse, message).into());
     }
-    Ok(format!("{}: the newest snapshot is loaded next", words.name))
+    Ok(format!("{}: the newest snapshot is loaded next", order.name))
 }
