@@ -342,6 +342,11 @@ impl Order {
     /// Parses the words of the command line.
     pub fn parse(words: &[String]) -> Result<Order, String> {
         let Some((verb, rest)) = words.split_first() else { return Err("which verb?".to_owned()) };
+        if verb == "kept"
+            && let Some(order) = of_older_unit(rest)
+        {
+            return Ok(order);
+        }
         let is_old = verb == "kept" || rest.iter().any(|word| word.starts_with("--"));
         if is_old {
             return Err(format!(
@@ -367,6 +372,21 @@ impl Order {
         }
         serde_json::from_value(Value::Object(object)).map_err(wrong)
     }
+}
+
+/// An order in the words before JSON, `kept VERB NAME [--reason REASON] [--config FILE]`: until `systemctl daemon-reload`, PID 1 runs the
+/// units of the version that was there before an upgrade, and the last save must not depend on that.
+fn of_older_unit(words: &[String]) -> Option<Order> {
+    let [verb, name, options @ ..] = words else { return None };
+    let options = options.chunks(2).map(|option| match option {
+        [option, value] if matches!(option.as_str(), "--reason" | "--config") => Some((&option[2..], value)),
+        _ => None,
+    });
+    let options = options.collect::<Option<Vec<_>>>()?.into_iter();
+    let own = [("verb", verb), ("name", name)].into_iter();
+    let object =
+        own.chain(options).map(|(key, value)| (key.to_owned(), Value::from(value.as_str()))).collect();
+    serde_json::from_value(Value::Object(object)).ok()
 }
 
 #[cfg(test)]
@@ -428,7 +448,7 @@ mod tests {
         for (words, expected) in [
             (&[][..], "which verb"),
             (&["frob"], "frob"),
-            (&["kept", "save", "data"], "daemon-reload"),
+            (&["kept", "save", "data", "--boredom"], "daemon-reload"),
             (&["maintain", "--asked", "maintenance"], "daemon-reload"),
             (&["drain", "zram0"], "name"),
             (&["drain", r#"{"force":true}"#], "force"),
@@ -444,6 +464,14 @@ mod tests {
             let message = parsed(words).expect_err(&words.join(" "));
             assert!(message.contains(expected), "{words:?}: {message}");
         }
+    }
+
+    #[test]
+    fn units_of_the_version_before_an_upgrade_load_and_save() {
+        assert_eq!(parsed(&["kept", "load", "data"]), Ok(Order::Load(Disk::named("data"))));
+        let stop = Disk { reason: SaveReason::Stop, config: Some("/c".into()), ..Disk::named("data") };
+        let words = ["kept", "save", "data", "--reason", "stop", "--config", "/c"];
+        assert_eq!(parsed(&words), Ok(Order::Save(stop)));
     }
 
     #[test]
