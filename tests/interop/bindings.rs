@@ -123,13 +123,49 @@ pub trait Manager {
     /// Unsubscribe method
     fn unsubscribe(&self) -> zbus::Result<()>;
 
+    /// Version property
+    #[zbus(property)]
+    fn version(&self) -> zbus::Result<String>;
+
+    /// State property
+    #[zbus(property)]
+    fn state(&self) -> zbus::Result<String>;
+
+    /// Problems property
+    #[zbus(property)]
+    fn problems(&self) -> zbus::Result<Vec<(String, String, String)>>;
+
+    /// ProblemDetails property
+    #[zbus(property)]
+    fn problem_details(&self) -> zbus::Result<Vec<(String, String, String, String, String)>>;
+
     /// Capabilities property
     #[zbus(property)]
     fn capabilities(&self) -> zbus::Result<Vec<String>>;
 
+    /// SupportedAlgorithms property
+    #[zbus(property)]
+    fn supported_algorithms(&self) -> zbus::Result<Vec<String>>;
+
     /// ConfigFiles property
     #[zbus(property)]
     fn config_files(&self) -> zbus::Result<Vec<String>>;
+
+    /// Overrides property
+    #[zbus(property)]
+    fn overrides(&self) -> zbus::Result<Vec<(String, String, String, String, String)>>;
+
+    /// VmSettings property
+    #[zbus(property)]
+    fn vm_settings(&self) -> zbus::Result<Vec<(String, String, String, String)>>;
+
+    /// PressureLevel property
+    #[zbus(property)]
+    fn pressure_level(&self) -> zbus::Result<String>;
+
+    /// PressureReason property
+    #[zbus(property)]
+    fn pressure_reason(&self) -> zbus::Result<String>;
 
     /// LastMaintenanceMonotonic property
     #[zbus(property)]
@@ -143,33 +179,17 @@ pub trait Manager {
     #[zbus(property)]
     fn maintenance_skipped(&self) -> zbus::Result<Vec<(String, String, String)>>;
 
-    /// Overrides property
+    /// WritebackBudgetLeftBytes property
     #[zbus(property)]
-    fn overrides(&self) -> zbus::Result<Vec<(String, String, String, String, String)>>;
+    fn writeback_budget_left_bytes(&self) -> zbus::Result<u64>;
 
-    /// PressureLevel property
+    /// WritebackTotalBytes property
     #[zbus(property)]
-    fn pressure_level(&self) -> zbus::Result<String>;
+    fn writeback_total_bytes(&self) -> zbus::Result<u64>;
 
-    /// PressureReason property
+    /// TotalOriginalBytes property
     #[zbus(property)]
-    fn pressure_reason(&self) -> zbus::Result<String>;
-
-    /// ProblemDetails property
-    #[zbus(property)]
-    fn problem_details(&self) -> zbus::Result<Vec<(String, String, String, String, String)>>;
-
-    /// Problems property
-    #[zbus(property)]
-    fn problems(&self) -> zbus::Result<Vec<(String, String, String)>>;
-
-    /// State property
-    #[zbus(property)]
-    fn state(&self) -> zbus::Result<String>;
-
-    /// SupportedAlgorithms property
-    #[zbus(property)]
-    fn supported_algorithms(&self) -> zbus::Result<Vec<String>>;
+    fn total_original_bytes(&self) -> zbus::Result<u64>;
 
     /// TotalCompressedBytes property
     #[zbus(property)]
@@ -178,26 +198,6 @@ pub trait Manager {
     /// TotalMemoryUsedBytes property
     #[zbus(property)]
     fn total_memory_used_bytes(&self) -> zbus::Result<u64>;
-
-    /// TotalOriginalBytes property
-    #[zbus(property)]
-    fn total_original_bytes(&self) -> zbus::Result<u64>;
-
-    /// Version property
-    #[zbus(property)]
-    fn version(&self) -> zbus::Result<String>;
-
-    /// VmSettings property
-    #[zbus(property)]
-    fn vm_settings(&self) -> zbus::Result<Vec<(String, String, String, String)>>;
-
-    /// WritebackBudgetLeftBytes property
-    #[zbus(property)]
-    fn writeback_budget_left_bytes(&self) -> zbus::Result<u64>;
-
-    /// WritebackTotalBytes property
-    #[zbus(property)]
-    fn writeback_total_bytes(&self) -> zbus::Result<u64>;
 }
 #[proxy(interface = "org.zramd1.Device", assume_defaults = true)]
 pub trait Device {
@@ -245,65 +245,89 @@ pub trait Device {
         stats: std::collections::HashMap<&str, zbus::Variant<'_>>,
     ) -> zbus::Result<()>;
 
-    /// Algorithm property
+    /// Name property
     #[zbus(property)]
-    fn algorithm(&self) -> zbus::Result<String>;
-
-    /// AlgorithmParameters property
-    #[zbus(property)]
-    fn algorithm_parameters(&self) -> zbus::Result<std::collections::HashMap<String, String>>;
-
-    /// AlgorithmReason property
-    #[zbus(property)]
-    fn algorithm_reason(&self) -> zbus::Result<String>;
-
-    /// BackingBytes property
-    #[zbus(property)]
-    fn backing_bytes(&self) -> zbus::Result<u64>;
-
-    /// BackingDevice property
-    #[zbus(property)]
-    fn backing_device(&self) -> zbus::Result<String>;
-
-    /// BackingReads property
-    #[zbus(property)]
-    fn backing_reads(&self) -> zbus::Result<u64>;
-
-    /// BackingWrites property
-    #[zbus(property)]
-    fn backing_writes(&self) -> zbus::Result<u64>;
-
-    /// CompressedDataBytes property
-    #[zbus(property)]
-    fn compressed_data_bytes(&self) -> zbus::Result<u64>;
-
-    /// CompressionRatio property
-    #[zbus(property)]
-    fn compression_ratio(&self) -> zbus::Result<f64>;
-
-    /// ConfigSection property
-    #[zbus(property)]
-    fn config_section(&self) -> zbus::Result<String>;
+    fn name(&self) -> zbus::Result<String>;
 
     /// DeviceNumber property
     #[zbus(property)]
     fn device_number(&self) -> zbus::Result<u64>;
 
+    /// Managed property
+    #[zbus(property)]
+    fn managed(&self) -> zbus::Result<bool>;
+
+    /// Role property
+    #[zbus(property)]
+    fn role(&self) -> zbus::Result<String>;
+
+    /// State property
+    #[zbus(property)]
+    fn state(&self) -> zbus::Result<String>;
+
+    /// ConfigSection property
+    #[zbus(property)]
+    fn config_section(&self) -> zbus::Result<String>;
+
+    /// RamDisk property
+    #[zbus(property)]
+    fn ram_disk(&self) -> zbus::Result<zbus::OwnedObjectPath>;
+
     /// DiskSizeBytes property
     #[zbus(property)]
     fn disk_size_bytes(&self) -> zbus::Result<u64>;
 
-    /// FailedReads property
+    /// MemoryLimitBytes property
     #[zbus(property)]
-    fn failed_reads(&self) -> zbus::Result<u64>;
+    fn memory_limit_bytes(&self) -> zbus::Result<u64>;
 
-    /// FailedWrites property
+    /// Algorithm property
     #[zbus(property)]
-    fn failed_writes(&self) -> zbus::Result<u64>;
+    fn algorithm(&self) -> zbus::Result<String>;
 
-    /// HeadroomBytes property
+    /// AlgorithmReason property
     #[zbus(property)]
-    fn headroom_bytes(&self) -> zbus::Result<u64>;
+    fn algorithm_reason(&self) -> zbus::Result<String>;
+
+    /// AlgorithmParameters property
+    #[zbus(property)]
+    fn algorithm_parameters(&self) -> zbus::Result<std::collections::HashMap<String, String>>;
+
+    /// RecompressionAlgorithms property
+    #[zbus(property)]
+    fn recompression_algorithms(&self) -> zbus::Result<Vec<(u32, String)>>;
+
+    /// BackingDevice property
+    #[zbus(property)]
+    fn backing_device(&self) -> zbus::Result<String>;
+
+    /// WritebackLimitBytes property
+    #[zbus(property)]
+    fn writeback_limit_bytes(&self) -> zbus::Result<u64>;
+
+    /// OriginalDataBytes property
+    #[zbus(property)]
+    fn original_data_bytes(&self) -> zbus::Result<u64>;
+
+    /// CompressedDataBytes property
+    #[zbus(property)]
+    fn compressed_data_bytes(&self) -> zbus::Result<u64>;
+
+    /// MemoryUsedBytes property
+    #[zbus(property)]
+    fn memory_used_bytes(&self) -> zbus::Result<u64>;
+
+    /// MemoryPeakBytes property
+    #[zbus(property)]
+    fn memory_peak_bytes(&self) -> zbus::Result<u64>;
+
+    /// SamePages property
+    #[zbus(property)]
+    fn same_pages(&self) -> zbus::Result<u64>;
+
+    /// PagesCompacted property
+    #[zbus(property)]
+    fn pages_compacted(&self) -> zbus::Result<u64>;
 
     /// HugePages property
     #[zbus(property)]
@@ -313,77 +337,85 @@ pub trait Device {
     #[zbus(property)]
     fn huge_pages_since(&self) -> zbus::Result<u64>;
 
+    /// FailedReads property
+    #[zbus(property)]
+    fn failed_reads(&self) -> zbus::Result<u64>;
+
+    /// FailedWrites property
+    #[zbus(property)]
+    fn failed_writes(&self) -> zbus::Result<u64>;
+
     /// InvalidIo property
     #[zbus(property)]
     fn invalid_io(&self) -> zbus::Result<u64>;
-
-    /// LossBytes property
-    #[zbus(property)]
-    fn loss_bytes(&self) -> zbus::Result<u64>;
-
-    /// Managed property
-    #[zbus(property)]
-    fn managed(&self) -> zbus::Result<bool>;
-
-    /// MemoryLimitBytes property
-    #[zbus(property)]
-    fn memory_limit_bytes(&self) -> zbus::Result<u64>;
-
-    /// MemoryPeakBytes property
-    #[zbus(property)]
-    fn memory_peak_bytes(&self) -> zbus::Result<u64>;
-
-    /// MemoryUsedBytes property
-    #[zbus(property)]
-    fn memory_used_bytes(&self) -> zbus::Result<u64>;
-
-    /// Name property
-    #[zbus(property)]
-    fn name(&self) -> zbus::Result<String>;
 
     /// NotifyFree property
     #[zbus(property)]
     fn notify_free(&self) -> zbus::Result<u64>;
 
-    /// OriginalDataBytes property
+    /// BackingBytes property
     #[zbus(property)]
-    fn original_data_bytes(&self) -> zbus::Result<u64>;
+    fn backing_bytes(&self) -> zbus::Result<u64>;
 
-    /// PagesCompacted property
+    /// BackingReads property
     #[zbus(property)]
-    fn pages_compacted(&self) -> zbus::Result<u64>;
+    fn backing_reads(&self) -> zbus::Result<u64>;
 
-    /// RamDisk property
+    /// BackingWrites property
     #[zbus(property)]
-    fn ram_disk(&self) -> zbus::Result<zbus::OwnedObjectPath>;
+    fn backing_writes(&self) -> zbus::Result<u64>;
 
-    /// RecompressionAlgorithms property
+    /// CompressionRatio property
     #[zbus(property)]
-    fn recompression_algorithms(&self) -> zbus::Result<Vec<(u32, String)>>;
-
-    /// Role property
-    #[zbus(property)]
-    fn role(&self) -> zbus::Result<String>;
-
-    /// SamePages property
-    #[zbus(property)]
-    fn same_pages(&self) -> zbus::Result<u64>;
+    fn compression_ratio(&self) -> zbus::Result<f64>;
 
     /// SavedBytes property
     #[zbus(property)]
     fn saved_bytes(&self) -> zbus::Result<u64>;
 
-    /// State property
+    /// LossBytes property
     #[zbus(property)]
-    fn state(&self) -> zbus::Result<String>;
+    fn loss_bytes(&self) -> zbus::Result<u64>;
+
+    /// HeadroomBytes property
+    #[zbus(property)]
+    fn headroom_bytes(&self) -> zbus::Result<u64>;
 
     /// StatsTimestampMonotonic property
     #[zbus(property)]
     fn stats_timestamp_monotonic(&self) -> zbus::Result<u64>;
 
-    /// WritebackLimitBytes property
+    /// ReadRequests property
     #[zbus(property)]
-    fn writeback_limit_bytes(&self) -> zbus::Result<u64>;
+    fn read_requests(&self) -> zbus::Result<u64>;
+
+    /// ReadBytes property
+    #[zbus(property)]
+    fn read_bytes(&self) -> zbus::Result<u64>;
+
+    /// WriteRequests property
+    #[zbus(property)]
+    fn write_requests(&self) -> zbus::Result<u64>;
+
+    /// WrittenBytes property
+    #[zbus(property)]
+    fn written_bytes(&self) -> zbus::Result<u64>;
+
+    /// DiscardedBytes property
+    #[zbus(property)]
+    fn discarded_bytes(&self) -> zbus::Result<u64>;
+
+    /// HugeShare property
+    #[zbus(property)]
+    fn huge_share(&self) -> zbus::Result<f64>;
+
+    /// SameShare property
+    #[zbus(property)]
+    fn same_share(&self) -> zbus::Result<f64>;
+
+    /// SwapUsedBytes property
+    #[zbus(property)]
+    fn swap_used_bytes(&self) -> zbus::Result<u64>;
 }
 #[proxy(interface = "org.zramd1.Swap", assume_defaults = true)]
 pub trait Swap {
@@ -407,13 +439,13 @@ pub trait Swap {
     #[zbus(property)]
     fn priority(&self) -> zbus::Result<i32>;
 
-    /// SizeBytes property
-    #[zbus(property)]
-    fn size_bytes(&self) -> zbus::Result<u64>;
-
     /// UsedBytes property
     #[zbus(property)]
     fn used_bytes(&self) -> zbus::Result<u64>;
+
+    /// SizeBytes property
+    #[zbus(property)]
+    fn size_bytes(&self) -> zbus::Result<u64>;
 }
 #[proxy(interface = "org.zramd1.Filesystem", assume_defaults = true)]
 pub trait Filesystem {
@@ -424,13 +456,13 @@ pub trait Filesystem {
         stats: std::collections::HashMap<&str, zbus::Variant<'_>>,
     ) -> zbus::Result<()>;
 
-    /// FsType property
-    #[zbus(property)]
-    fn fs_type(&self) -> zbus::Result<String>;
-
     /// MountPoint property
     #[zbus(property)]
     fn mount_point(&self) -> zbus::Result<String>;
+
+    /// FsType property
+    #[zbus(property)]
+    fn fs_type(&self) -> zbus::Result<String>;
 
     /// Options property
     #[zbus(property)]
@@ -502,13 +534,37 @@ pub trait RamDisk {
     #[zbus(signal)]
     fn space_low(&self, percent_used: u32, free_bytes: u64) -> zbus::Result<()>;
 
+    /// Name property
+    #[zbus(property)]
+    fn name(&self) -> zbus::Result<String>;
+
+    /// MountPoint property
+    #[zbus(property)]
+    fn mount_point(&self) -> zbus::Result<String>;
+
     /// Backend property
     #[zbus(property)]
     fn backend(&self) -> zbus::Result<String>;
 
+    /// FsType property
+    #[zbus(property)]
+    fn fs_type(&self) -> zbus::Result<String>;
+
+    /// Options property
+    #[zbus(property)]
+    fn options(&self) -> zbus::Result<String>;
+
     /// Device property
     #[zbus(property)]
     fn device(&self) -> zbus::Result<zbus::OwnedObjectPath>;
+
+    /// SizeBytes property
+    #[zbus(property)]
+    fn size_bytes(&self) -> zbus::Result<u64>;
+
+    /// UsedBytes property
+    #[zbus(property)]
+    fn used_bytes(&self) -> zbus::Result<u64>;
 
     /// FreeBytes property
     #[zbus(property)]
@@ -518,65 +574,41 @@ pub trait RamDisk {
     #[zbus(property)]
     fn free_inodes(&self) -> zbus::Result<u64>;
 
-    /// FsType property
+    /// Persistence property
     #[zbus(property)]
-    fn fs_type(&self) -> zbus::Result<String>;
-
-    /// Generation property
-    #[zbus(property)]
-    fn generation(&self) -> zbus::Result<u64>;
-
-    /// LastSaveOmitted property
-    #[zbus(property)]
-    fn last_save_omitted(&self) -> zbus::Result<std::collections::HashMap<String, u64>>;
-
-    /// LastSaveResult property
-    #[zbus(property)]
-    fn last_save_result(&self) -> zbus::Result<String>;
-
-    /// LastSaveTimestamp property
-    #[zbus(property)]
-    fn last_save_timestamp(&self) -> zbus::Result<u64>;
+    fn persistence(&self) -> zbus::Result<String>;
 
     /// LoadState property
     #[zbus(property)]
     fn load_state(&self) -> zbus::Result<String>;
 
-    /// MountPoint property
+    /// Generation property
     #[zbus(property)]
-    fn mount_point(&self) -> zbus::Result<String>;
+    fn generation(&self) -> zbus::Result<u64>;
 
-    /// Name property
+    /// LastSaveTimestamp property
     #[zbus(property)]
-    fn name(&self) -> zbus::Result<String>;
+    fn last_save_timestamp(&self) -> zbus::Result<u64>;
 
     /// NextSaveTimestamp property
     #[zbus(property)]
     fn next_save_timestamp(&self) -> zbus::Result<u64>;
 
-    /// Options property
+    /// LastSaveResult property
     #[zbus(property)]
-    fn options(&self) -> zbus::Result<String>;
+    fn last_save_result(&self) -> zbus::Result<String>;
 
-    /// Persistence property
+    /// LastSaveOmitted property
     #[zbus(property)]
-    fn persistence(&self) -> zbus::Result<String>;
-
-    /// SizeBytes property
-    #[zbus(property)]
-    fn size_bytes(&self) -> zbus::Result<u64>;
-
-    /// SnapshotCount property
-    #[zbus(property)]
-    fn snapshot_count(&self) -> zbus::Result<u32>;
+    fn last_save_omitted(&self) -> zbus::Result<std::collections::HashMap<String, u64>>;
 
     /// StoreBytes property
     #[zbus(property)]
     fn store_bytes(&self) -> zbus::Result<u64>;
 
-    /// UsedBytes property
+    /// SnapshotCount property
     #[zbus(property)]
-    fn used_bytes(&self) -> zbus::Result<u64>;
+    fn snapshot_count(&self) -> zbus::Result<u32>;
 }
 #[proxy(interface = "org.zramd1.Benchmark", assume_defaults = true)]
 pub trait Benchmark {
