@@ -200,7 +200,7 @@ fn media_that_cannot_be_measured_are_named() {
     for (words, status, expected) in [
         (&["--data", "/etc"][..], 1, "/etc: "),
         (&["--data", "/etc/hostname"], 1, "/etc/hostname: "),
-        (&["--threads", "60000"], 2, "--threads"),
+        (&["--threads", "60000"], 2, "`threads` is 1 to "),
         (&["--generator", "--chart", "/nonexistent/x.svg"], 1, "/nonexistent/x.svg: "),
     ] {
         let output = bench_run(&[&LZO_RLE[..], words].concat());
