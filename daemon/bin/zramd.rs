@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use host::linux::letters;
+use host::linux::test_letters;
 use host::out;
 use lexopt::prelude::{Long, Short, Value};
 use logic::exit::ExitStatus;
@@ -49,7 +49,7 @@ fn parse() -> Result<Parsed, String> {
 }
 
 fn main() -> ExitCode {
-    letters::begin();
+    test_letters::begin();
     let status = match parse() {
         Ok(Parsed::Help) => {
             out::text(HELP);

@@ -3,6 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    host::linux::letters::begin();
+    host::linux::test_letters::begin();
     host::out::end(client::main())
 }

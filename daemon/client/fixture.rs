@@ -7,12 +7,12 @@ use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure;
+use logic::maintain_report::{Action, Budget, Report, Total, Used};
 use logic::ramdisk::Persist;
 use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
 };
-use logic::upkeep::{Action, Budget, Report, Total, Used};
 use logic::vm::VmView;
 
 const MIB: u64 = 1 << 20;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::args::{Change, Cli, Init};
-use super::{act, connect, doctor, import, out};
+use super::{changes, connect, doctor, import, out};
 use engine::{Error, ErrorKind, init};
 use host::Host;
 use host::linux::peer_files::Root;
@@ -178,5 +178,5 @@ fn start(cli: &Cli) -> Result<ExitStatus, Error> {
     if !output.status.success() {
         return Err(Error::failed(format!("systemctl enable --now zramd.service: {}", output.status)));
     }
-    Ok(connect::run(act::reload(!cli.no_ask_password, Change::default())))
+    Ok(connect::run(changes::reload(!cli.no_ask_password, Change::default())))
 }

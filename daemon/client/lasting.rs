@@ -14,7 +14,7 @@ use super::connect::{self, Bus, answered};
 use super::job::Jobs;
 use super::options::{Options, value_of};
 use super::style::Style;
-use super::{act, out, read};
+use super::{changes, out, read};
 use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use host::HostError;
@@ -102,13 +102,13 @@ async fn configure(
 ) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    let mut options = act::forced(change.force);
+    let mut options = changes::forced(change.force);
     if runtime {
         options.insert("runtime", Variant::from(true));
     }
     let sections = BTreeMap::from([(section, keys)]);
     let job: OwnedObjectPath = bus.manager("Configure", &(sections, options)).await?;
-    act::finish(&mut jobs, &job, change.no_block, &format!("configuring {section}")).await?;
+    changes::finish(&mut jobs, &job, change.no_block, &format!("configuring {section}")).await?;
     Ok(ExitStatus::Success)
 }
 
@@ -150,7 +150,7 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
         .map_err(|error| Error::new(error.kind, format!("{}{}", error.message, draft.keep())))?;
     out::note(&format!("{FILE} is changed."));
     Ok(connect::run(async {
-        match act::reload(!cli.no_ask_password, change).await {
+        match changes::reload(!cli.no_ask_password, change).await {
             Err(error) if error.kind == ErrorKind::NotRunning => {
                 out::note("The daemon is not running; the change is applied when it starts.");
                 Ok(ExitStatus::Success)

@@ -1,20 +1,21 @@
 //! `zramdctl`: reads the kernel without daemon and privileges, and calls the daemon for changes.
 
-mod act;
 mod adopt;
 mod amount;
 pub mod args;
 pub mod benchmark;
+mod bus_value;
 pub mod cell;
+mod changes;
 mod claimed_twice;
 pub mod columns;
 mod complete;
 pub mod config;
 mod connect;
 pub mod doctor;
-mod endpoint;
 #[cfg(test)]
 mod fixture;
+mod http;
 pub mod import;
 mod init;
 mod job;
@@ -22,11 +23,11 @@ mod job;
 mod json_schema;
 mod lasting;
 pub mod list;
-mod looks;
 pub mod maintain;
 pub mod man;
 pub mod metrics;
 mod monitor;
+mod monitored;
 mod off;
 mod options;
 pub mod out;
@@ -43,8 +44,7 @@ pub mod stats;
 pub mod status;
 pub mod style;
 mod top;
-mod value;
+mod top_rows;
 mod worker;
-mod world;
 
 pub use run::main;

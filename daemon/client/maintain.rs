@@ -18,9 +18,9 @@ use logic::duration::micros;
 use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::maintain::Cause;
+use logic::maintain_report::{Action, Report};
 use logic::order::{MAINTENANCE, Maintain, Order};
 use logic::proc::device_number;
-use logic::upkeep::{Action, Report};
 use logic::work::Work;
 
 /// Label of the progress bar.
@@ -77,7 +77,7 @@ fn dry_run(cli: &Cli, words: &args::Maintain, devices: Vec<u32>) -> Result<ExitS
 async fn by_daemon(ask_password: bool, numbers: &[u32]) -> Result<ExitStatus, Error> {
     let bus = Bus::open(ask_password).await?;
     let mut jobs = Jobs::listen(&bus).await?;
-    let mut options = super::act::forced(false);
+    let mut options = super::changes::forced(false);
     if !numbers.is_empty() {
         let names: Vec<String> = numbers.iter().map(|number| format!("zram{number}")).collect();
         options.insert("devices", Variant::from(names));

@@ -1,8 +1,8 @@
 //! The metrics of `stats`, in addition to [`FIGURES`].
 
 use logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
+use logic::maintain_report::{Budget, Total};
 use logic::sample::{DeviceView, DiskView};
-use logic::upkeep::{Budget, Total};
 
 /// Metrics of each device that is set up, in addition to [`FIGURES`].
 const SIZES: &[Metric<DeviceView>] = &[

@@ -12,8 +12,8 @@ use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 use super::connect::of_call;
 use super::connect::{Bus, answered};
 use super::job::Finished;
-use super::world::{Event, News, Objects, World};
-use super::{out, value};
+use super::monitored::{Event, Monitored, News, Objects};
+use super::{bus_value, out};
 use logic::error::Error;
 use logic::exit::ExitStatus;
 use service::reply::THE_BUS;
@@ -43,11 +43,11 @@ pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
     };
     let subscribed = THE_BUS.within(subscribe).await.map_err(|silent| silent.0)?;
     let (mut signals, mut owners) = subscribed.map_err(of_call)?;
-    let mut world =
-        World::new(begin(&bus, form).await.map_err(|error| answered(error.kind, &error.message))?);
+    let mut monitored =
+        Monitored::new(begin(&bus, form).await.map_err(|error| answered(error.kind, &error.message))?);
     let failed = |error| Error::failed(format!("cannot wait for Ctrl-C: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    if !show(&world.greeting(), form) {
+    if !show(&monitored.greeting(), form) {
         return Ok(ExitStatus::Success);
     }
     loop {
@@ -64,7 +64,7 @@ pub async fn run(ask: bool, form: Form) -> Result<ExitStatus, Error> {
             },
             () = ended(&mut interrupt) => return Ok(ExitStatus::Success),
         };
-        for event in news.map(|news| world.hear(news)).unwrap_or_default() {
+        for event in news.map(|news| monitored.hear(news)).unwrap_or_default() {
             if !show(&event, form) {
                 return Ok(ExitStatus::Success);
             }
@@ -94,7 +94,7 @@ async fn begin(bus: &Bus, form: Form) -> Result<Objects, Error> {
     objects
         .entry(ROOT.to_owned())
         .or_default()
-        .insert("org.zramd1.Manager".to_owned(), value::properties(&properties));
+        .insert("org.zramd1.Manager".to_owned(), bus_value::properties(&properties));
     Ok(objects)
 }
 
@@ -103,7 +103,7 @@ fn objects(found: &ManagedObjects) -> Objects {
     for (path, interfaces) in found {
         let object = objects.entry(path.to_string()).or_default();
         for (interface, properties) in interfaces {
-            object.insert(interface.to_string(), value::properties(properties));
+            object.insert(interface.to_string(), bus_value::properties(properties));
         }
     }
     objects
@@ -120,7 +120,7 @@ fn read(message: &Message) -> Option<News> {
     match (header.interface()?.as_str(), header.member()?.as_str()) {
         ("org.freedesktop.DBus.ObjectManager", "InterfacesAdded") => {
             let (path, found): (OwnedObjectPath, BTreeMap<String, Raw>) = body.deserialize().ok()?;
-            let found = found.into_iter().map(|(name, raw)| (name, value::properties(&raw)));
+            let found = found.into_iter().map(|(name, raw)| (name, bus_value::properties(&raw)));
             Some(News::Added(path.to_string(), found.collect()))
         }
         ("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") => {
@@ -129,12 +129,12 @@ fn read(message: &Message) -> Option<News> {
         }
         ("org.freedesktop.DBus.Properties", "PropertiesChanged") => {
             let (interface, changed, _): (String, Raw, Vec<String>) = body.deserialize().ok()?;
-            Some(News::Changed(path, interface, value::properties(&changed)))
+            Some(News::Changed(path, interface, bus_value::properties(&changed)))
         }
         ("org.zramd1.Job", "Finished") => Some(News::Finished(path, Finished::read(&body)?)),
         ("org.zramd1.Device", "StatsUpdated") => {
             let stats: Raw = body.deserialize().ok()?;
-            Some(News::Stats(path, value::properties(&stats)))
+            Some(News::Stats(path, bus_value::properties(&stats)))
         }
         _ => None,
     }

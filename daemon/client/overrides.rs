@@ -7,7 +7,7 @@ use super::args::{Change, Cli, Json};
 use super::connect::Bus;
 use super::job::Jobs;
 use super::style::Style;
-use super::{act, out, problems, read};
+use super::{changes, out, problems, read};
 use engine::{Error, ErrorKind};
 use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
@@ -60,7 +60,7 @@ fn row(found: &Override) -> Vec<String> {
 /// Whether `swap off` has switched this device off.
 pub fn is_switched_off(cli: &Cli, name: &str) -> bool {
     let off = |found: &Override| {
-        found.object == act::bare(name) && found.command == Some(overlay::Command::SwapOff)
+        found.object == changes::bare(name) && found.command == Some(overlay::Command::SwapOff)
     };
     read::config(read::daemons_file(cli).as_ref()).merged.overrides.iter().any(off)
 }
@@ -82,18 +82,18 @@ pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitSt
     for name in names {
         let end = async {
             let job: OwnedObjectPath =
-                bus.manager("UnsetOverride", &(name, act::forced(change.force))).await?;
-            act::finish(&mut jobs, &job, change.no_block, &format!("unsetting {name}")).await
+                bus.manager("UnsetOverride", &(name, changes::forced(change.force))).await?;
+            changes::finish(&mut jobs, &job, change.no_block, &format!("unsetting {name}")).await
         };
         ends.push(end.await);
     }
-    act::together(ends)
+    changes::together(ends)
 }
 
 /// Refuses a key beside a name: `unset --runtime` removes all overrides of an object.
 pub fn check_names(names: &[String]) -> Result<(), Error> {
     let Some((name, others)) = names.split_first() else { return Ok(()) };
-    let kind = SectionKind::of(act::bare(name)).unwrap_or(SectionKind::RamDisk);
+    let kind = SectionKind::of(changes::bare(name)).unwrap_or(SectionKind::RamDisk);
     match others.iter().find(|other| kind.key(other).is_some()) {
         Some(key) => {
             let message = format!(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::args::{Cli, Json};
 use super::connect::{self, Bus};
 use super::style::Style;
-use super::{act, out, read};
+use super::{changes, out, read};
 use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use logic::change::{Action, Change, OnTheBus as Row};
@@ -79,7 +79,7 @@ pub fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error> {
 
 async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
     let bus = Bus::open(ask).await?;
-    bus.manager("Plan", &act::forced(force)).await
+    bus.manager("Plan", &changes::forced(force)).await
 }
 
 /// Plans without the daemon.

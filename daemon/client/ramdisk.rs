@@ -12,9 +12,9 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
-use super::act::finish;
 use super::amount::amount;
 use super::args::{Cli, Disk, Json};
+use super::changes::finish;
 use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::worker::absolute;

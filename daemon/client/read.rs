@@ -12,9 +12,9 @@ use engine::sample::{self, Detail};
 use host::linux::{LinuxHost, files, unit_files};
 use logic::config::{Loaded, locate};
 use logic::finding::Finding;
+use logic::maintain_report::Total;
 use logic::plan::{Activation, Plan};
 use logic::sample::Snapshot;
-use logic::upkeep::Total;
 use logic::view::View;
 
 /// Root of the machine's files.

@@ -8,7 +8,7 @@ use super::args::{Bench, Cli, Colour, Command, List, Swap};
 use super::monitor::{self, Form};
 use super::style::Style;
 use super::{
-    act, adopt, benchmark, complete, config, connect, doctor, endpoint, import, init, lasting, list,
+    adopt, benchmark, changes, complete, config, connect, doctor, http, import, init, lasting, list,
     maintain, man, off, out, overrides, plan, ramdisk, read, report, show, stats, status, top,
 };
 use engine::{Error, ErrorKind, gather};
@@ -86,7 +86,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
         Command::Stats { http: true, .. } => {
             let config = cli.config.clone();
-            endpoint::run(move || stats::text(config.as_ref()))
+            http::run(move || stats::text(config.as_ref()))
         }
         Command::Stats { names, format, http: false } => stats::run(cli, &names, format),
         Command::Doctor(form) => doctor::run(cli, form.json),
@@ -130,22 +130,22 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             Ok(connect::run(top::run(interval, iterations, View::of(&read::config(cli.config.as_ref())))))
         }
         Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
-        Command::Reload(change) => Ok(noted(cli, connect::run(act::reload(ask, change)))),
-        Command::Create(words) => Ok(sized(cli, connect::run(act::create(ask, &words)))),
-        Command::Remove { names, change } => Ok(connect::run(act::remove(ask, &names, change))),
+        Command::Reload(change) => Ok(noted(cli, connect::run(changes::reload(ask, change)))),
+        Command::Create(words) => Ok(sized(cli, connect::run(changes::create(ask, &words)))),
+        Command::Remove { names, change } => Ok(connect::run(changes::remove(ask, &names, change))),
         Command::Resize { name, size, change } => {
-            Ok(sized(cli, connect::run(act::resize(ask, &name, &size, change))))
+            Ok(sized(cli, connect::run(changes::resize(ask, &name, &size, change))))
         }
         Command::Swap { command: Swap::On { name, change } } => {
-            Ok(connect::run(act::swap_on(ask, &name, change)))
+            Ok(connect::run(changes::swap_on(ask, &name, change)))
         }
         Command::Swap { command: Swap::Off { name, change } } => {
             let is_off = overrides::is_switched_off(cli, &name);
-            Ok(connect::run(act::swap_off(ask, &name, change, is_off)))
+            Ok(connect::run(changes::swap_off(ask, &name, change, is_off)))
         }
-        Command::Limit { name, limit } => Ok(connect::run(act::limit(ask, &name, &limit))),
+        Command::Limit { name, limit } => Ok(connect::run(changes::limit(ask, &name, &limit))),
         Command::Adopt { name } => adopt::run(cli, &name),
-        Command::Compact { names } => Ok(connect::run(act::compact(ask, &names))),
+        Command::Compact { names } => Ok(connect::run(changes::compact(ask, &names))),
     }
 }
 

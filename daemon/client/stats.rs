@@ -14,8 +14,8 @@ use engine::Error;
 use logic::exit::ExitStatus;
 use logic::figure::{Metric, Unit, Value};
 use logic::finding::Level;
+use logic::maintain_report::Total;
 use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
-use logic::upkeep::Total;
 
 /// Prefix of all names.
 const PREFIX: &str = "zramd";

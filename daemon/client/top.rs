@@ -16,8 +16,8 @@ use ratatui::{DefaultTerminal, Frame};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, JoinHandle};
 
-use super::looks::{COLUMNS, FIRST_FIGURE, GAP, Look, NOTHING, text};
 use super::out;
+use super::top_rows::{COLUMNS, FIRST_FIGURE, GAP, Look, NOTHING, text};
 use engine::sample;
 use host::linux::{LinuxHost, files};
 use logic::error::{Error, ErrorKind};

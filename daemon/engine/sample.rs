@@ -14,6 +14,7 @@ use logic::duration::micros;
 use logic::facts::DeviceFacts;
 use logic::health::{Surroundings, findings, is_outranked};
 use logic::maintain::pressure::noted;
+use logic::maintain_report::Report;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
 use logic::ramdisk::place::disk_mount;
@@ -24,7 +25,6 @@ use logic::sample::{
     DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
     Stats, SwapView,
 };
-use logic::upkeep::Report;
 use logic::view::View;
 use logic::vm::{Tunable, VmView};
 use logic::work::Work;

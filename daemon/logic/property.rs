@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::figure::{self, FIGURES, Figure};
+use super::maintain_report;
 use super::overlay::{Command, Override};
 use super::sample::{DeviceView, DiskView, MountView, Snapshot, SwapView};
-use super::upkeep;
 use super::vm::VmView;
 
 /// What a property has, in types that the bus knows.
@@ -123,8 +123,8 @@ fn setting_row(view: &VmView) -> (String, String, String, String) {
     (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
 }
 
-fn action_row(action: &upkeep::Action) -> (String, String, String, String, String) {
-    let upkeep::Action { device, action, pages, reason, result, .. } = action.clone();
+fn action_row(action: &maintain_report::Action) -> (String, String, String, String, String) {
+    let maintain_report::Action { device, action, pages, reason, result, .. } = action.clone();
     (device, action, pages, reason, result)
 }
 

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::device::derived::Derived;
 use super::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use super::finding::Finding;
+use super::maintain_report::Report;
 use super::psi::Level;
 use super::ramdisk::Persist;
 use super::ramdisk::status::DiskStatus;
-use super::upkeep::Report;
 use super::vm::VmView;
 use crate::word::word;
 

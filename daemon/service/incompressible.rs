@@ -11,7 +11,7 @@ use super::lock::lock;
 use engine::Error;
 use engine::incompressible::{prepare, swap_numbers};
 use host::linux::LinuxHost;
-use host::linux::stalls::{self, Swapping};
+use host::linux::memory_pressure::{self, Swapping};
 use host::{Host, HostError};
 use logic::maintain::incompressible::{CALM, Decision, INTERVAL, NEVER, Watch};
 
@@ -21,14 +21,14 @@ pub fn follow(core: &Arc<Core>) {
         return;
     }
     let Some(reports) = lock(&core.prompt_reports).take() else { return };
-    if let Err(error) = stalls::stay_in_memory() {
+    if let Err(error) = memory_pressure::stay_in_memory() {
         log::warn!("cannot lock memory, so swapping may stop late: {error}");
     }
     let core = Arc::clone(core);
     let begun = std::thread::Builder::new().name("incompressible".to_owned()).spawn(move || {
         let ended = reports.map_err(Into::into).and_then(|reports| wait_and_watch(&core, &reports));
         if let Err(error) = ended {
-            let file = stalls::FILE;
+            let file = memory_pressure::FILE;
             log::info!("swapping does not stop for what does not compress: {file}: {error}");
         }
     });
@@ -58,7 +58,7 @@ fn report(resumed: Result<bool, impl Display>) {
 
 fn wait_and_watch(core: &Core, reports: &OwnedFd) -> std::io::Result<()> {
     loop {
-        if stalls::wait(reports, None)? && core.view().stops_swapping {
+        if memory_pressure::wait(reports, None)? && core.view().stops_swapping {
             let mut is_stopped = false;
             let watched = match begin() {
                 Ok(Some((value, swapping))) => {
@@ -126,7 +126,7 @@ fn watch(
             }
             Some(Decision::Resume) | None => {}
         }
-        if stalls::wait(reports, Some(INTERVAL))? {
+        if memory_pressure::wait(reports, Some(INTERVAL))? {
             reported = host.monotonic();
         } else if now.saturating_sub(reported) >= CALM {
             return Ok(());

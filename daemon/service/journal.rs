@@ -6,10 +6,10 @@ use systemd_journal_logger::{JournalLog, connected_to_journal};
 
 use logic::finding::{Finding, Level};
 use logic::human::human;
-use logic::maintain::arrivals::Totals;
 use logic::maintain::incompressible::LONGEST;
 use logic::maintain::span;
-use logic::upkeep::Action;
+use logic::maintain::taken_in::Totals;
+use logic::maintain_report::Action;
 use logic::work::Outcome;
 
 /// The daemon serves.

@@ -14,10 +14,10 @@ use super::journal;
 use super::reconcile::{Wish, reconcile, told};
 use super::watch::follow_directory;
 use host::linux::work;
+use logic::maintain_report::Report;
 use logic::order::MAINTENANCE;
 use logic::record::Target;
 use logic::resize::{Resize, Step};
-use logic::upkeep::Report;
 use logic::work::{Outcome, Work};
 
 pub async fn follow(core: Arc<Core>) {

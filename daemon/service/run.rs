@@ -24,7 +24,7 @@ use super::{
     NAME, ROOT, incompressible, journal, maintain, maintain_reports, names, notify, pressure, stream, watch,
     work,
 };
-use host::linux::{files, stalls, unit_files};
+use host::linux::{files, memory_pressure, unit_files};
 use logic::exit::ExitStatus;
 use logic::maintain::incompressible::TRIGGER as INCOMPRESSIBLE;
 use logic::maintain::pressure::TRIGGER as PRESSURE;
@@ -52,8 +52,8 @@ const WORKS: [&str; 2] = [MAINTENANCE, BENCHMARK];
 pub fn run(options: Options) -> ExitStatus {
     journal::open();
     // Before the first thread: a capability is dropped by one only.
-    let reports = [stalls::reports(INCOMPRESSIBLE), stalls::reports(PRESSURE)];
-    if let Err(error) = stalls::give_up_capability() {
+    let reports = [memory_pressure::reports(INCOMPRESSIBLE), memory_pressure::reports(PRESSURE)];
+    if let Err(error) = memory_pressure::give_up_capability() {
         log::warn!("cannot give up CAP_SYS_RESOURCE: {error}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::upkeep::*;
+use crate::support::maintenance::*;
 
 use engine::work::Stopped;
 use host::{Errno, Host, StateFile};

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::support::upkeep::*;
+use crate::support::maintenance::*;
 use engine::maintain::{self, Watch};
 use engine::work::Stopped;
 use host::{Errno, Host, MachineFile, Priority};
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;
+use logic::maintain_report::Report;
 use logic::order::{Maintain, Only};
-use logic::upkeep::Report;
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::upkeep::*;
+use crate::support::maintenance::*;
 
 use logic::maintain::Cause;
 use logic::maintain::pressure::Level;

@@ -1,7 +1,7 @@
 //! Reloads on the simulator: actions for changes of the configuration, their execution, and what readers see before and
 //! after.
 
-use crate::support::upkeep::store;
+use crate::support::maintenance::store;
 use client::cell::Cell;
 use client::columns::{COLUMNS, Row};
 use engine::ErrorKind;

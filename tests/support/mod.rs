@@ -12,6 +12,7 @@ pub mod import;
 pub mod introspection;
 pub mod kept;
 pub mod killer;
+pub mod maintenance;
 pub mod mounted;
 pub mod operations;
 pub mod outputs;
@@ -20,7 +21,6 @@ pub mod private_bus;
 pub mod raw;
 pub mod session;
 pub mod skips;
-pub mod upkeep;
 pub mod validator;
 pub mod verdict;
 

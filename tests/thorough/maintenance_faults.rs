@@ -1,6 +1,6 @@
 //! Maintenance on the simulator with errors and unusual states: an error does not stop independent work.
 
-use crate::support::upkeep::*;
+use crate::support::maintenance::*;
 
 use engine::work::Stopped;
 use host::{Errno, Host};

@@ -12,7 +12,7 @@ use host::out;
 use logic::exit::ExitStatus;
 
 fn main() -> ExitCode {
-    host::linux::letters::begin();
+    host::linux::test_letters::begin();
     let status = match args::parse(std::env::args_os()) {
         Ok(Parsed::Help) => {
             out::text(args::HELP);

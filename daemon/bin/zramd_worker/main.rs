@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use engine::{Error, ErrorKind};
-use host::linux::{letters, work};
+use host::linux::{test_letters, work};
 use host::out;
 use logic::exit::ExitStatus;
 use logic::order::Order;
@@ -85,7 +85,7 @@ fn run(words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> {
 }
 
 fn main() -> ExitCode {
-    letters::begin();
+    test_letters::begin();
     let mut words = std::env::args_os().skip(1).peekable();
     let is_called = words.next_if(|word| word == "--reply").is_some();
     if is_called {

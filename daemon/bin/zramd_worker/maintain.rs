@@ -4,8 +4,8 @@ use engine::maintain;
 use host::linux::LinuxHost;
 use logic::exit::ExitStatus;
 use logic::maintain::Cause;
+use logic::maintain_report::Report;
 use logic::order::{MAINTENANCE, Maintain, Only};
-use logic::upkeep::Report;
 use service::journal;
 
 use super::{configured, frame};

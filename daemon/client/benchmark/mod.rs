@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 use zbus::Variant;
 
-use super::act;
 use super::args::{BenchRun, BenchShow, Json};
+use super::changes;
 
 use super::connect::{self, Bus};
 use super::job::Jobs;
@@ -177,7 +177,7 @@ pub fn adopt(ask_password: bool) -> ExitStatus {
     connect::run(async {
         let bus = Bus::open(ask_password).await?;
         let mut jobs = Jobs::listen(&bus).await?;
-        let job = bus.call(OBJECT, INTERFACE, "Adopt", &act::forced(false)).await?;
+        let job = bus.call(OBJECT, INTERFACE, "Adopt", &changes::forced(false)).await?;
         for line in jobs.wait(&job, "adopting").await? {
             out::line(&line);
         }

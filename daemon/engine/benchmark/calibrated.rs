@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::basket::{Basket, Sample};
-use super::filled::FilledSwap;
 use super::measure::{Direction, Spec, pass};
+use super::page_buffer::{PageBuffer, Sample};
+use super::swap_contents::FilledSwap;
 use crate::Error;
 use crate::scratch::Scratch;
 use fastrand::Rng;
@@ -57,17 +57,17 @@ pub(super) fn collect<H: Host>(
     // The same error occurs again when the algorithm is measured, and is reported then.
     let Ok(sizes) = sizes else { return Ok(None) };
     let shares = target.mix(&sizes);
-    let mut basket = Basket::new(wanted)?;
-    while !basket.is_full() {
-        fill(basket.free(), draw(&shares, &mut random), &probes, &mut random);
-        basket.keep();
+    let mut page_buffer = PageBuffer::new(wanted)?;
+    while !page_buffer.is_full() {
+        fill(page_buffer.free(), draw(&shares, &mut random), &probes, &mut random);
+        page_buffer.keep();
     }
     let ratio = 1.0 / target.size.max(f64::MIN_POSITIVE);
     let description = format!(
         "generated pages and files of {FILES}, mixed for the ratio {ratio:.2} of zram{} with {algorithm}",
         swap.number
     );
-    let mut sample = basket.done("calibrated", description);
+    let mut sample = page_buffer.done("calibrated", description);
     sample.data.same_filled_share = swap.same_filled_share();
     Ok(Some(sample))
 }
@@ -86,12 +86,12 @@ fn of_files() -> Result<Pages, Error> {
     let page = data.page_size();
     let filled = public_files::read_below(Path::new(FILES), data.bytes_mut());
     data.truncate(filled / page);
-    let mut basket = Basket::new(data.count())?;
+    let mut page_buffer = PageBuffer::new(data.count())?;
     for index in 0..data.count() {
-        basket.free().copy_from_slice(data.page(index));
-        basket.keep();
+        page_buffer.free().copy_from_slice(data.page(index));
+        page_buffer.keep();
     }
-    Ok(basket.done("", String::new()).pages)
+    Ok(page_buffer.done("", String::new()).pages)
 }
 
 /// Mean compressed size of these pages, as a fraction of a page.

@@ -10,7 +10,7 @@ use crate::scratch::Scratch;
 use crate::work::{Reporter, Stopped};
 use fastrand::Rng;
 use host::linux::LinuxHost;
-use host::linux::medium::{Directory, Medium, read_file};
+use host::linux::bench_file::{BenchFile, Directory, read_file};
 use host::linux::pages::Pages;
 use host::linux::public_files;
 use host::{Errno, Host, HostError, MkfsSpec};
@@ -169,7 +169,7 @@ impl Run<'_> {
         let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
         scratch.configure(self.host, algorithm, self.size)?;
         let name = format!("zram ({algorithm}), raw");
-        self.measure(&name, Access::Direct, contents, &Medium::device(&node)?)?;
+        self.measure(&name, Access::Direct, contents, &BenchFile::device(&node)?)?;
         let memory = scratch.memory(self.host)?;
         if let Some(row) = self.report.results.last_mut().filter(|_| memory.mem_used_total > 0) {
             row.ratio = Some(memory.orig_data_size as f64 / memory.mem_used_total as f64);
@@ -208,7 +208,7 @@ impl Run<'_> {
         name: &str,
         access: Access,
         contents: Contents,
-        medium: &Medium,
+        medium: &BenchFile,
     ) -> Result<(), Stopped> {
         let done = self.report.results.len() as f64 / self.total as f64;
         self.reporter.progress(done, &format!("{name}, {}", access.label()));
@@ -237,7 +237,12 @@ impl Run<'_> {
     }
 
     /// Writes everything once: the time of each request, and the total.
-    fn write(&self, medium: &Medium, access: Access, contents: Contents) -> Result<(Vec<u64>, u64), Stopped> {
+    fn write(
+        &self,
+        medium: &BenchFile,
+        access: Access,
+        contents: Contents,
+    ) -> Result<(Vec<u64>, u64), Stopped> {
         let mut times = Vec::new();
         let began = Instant::now();
         for block in 0..self.blocks() {
@@ -253,7 +258,7 @@ impl Run<'_> {
         Ok((times, nanoseconds(began)))
     }
 
-    fn read(&mut self, medium: &Medium, contents: Contents) -> Result<(Vec<u64>, u64), Stopped> {
+    fn read(&mut self, medium: &BenchFile, contents: Contents) -> Result<(Vec<u64>, u64), Stopped> {
         let mut times = Vec::new();
         for block in 0..self.blocks() {
             self.reporter.check()?;
@@ -267,7 +272,7 @@ impl Run<'_> {
     }
 
     /// As ioping: one request at a time. With [`Access::Dropped`], the data is dropped from the page cache before each.
-    fn random(&mut self, medium: &Medium, access: Access, contents: Contents) -> Result<Latency, Stopped> {
+    fn random(&mut self, medium: &BenchFile, access: Access, contents: Contents) -> Result<Latency, Stopped> {
         let mut random = Rng::with_seed(self.size);
         let pages = self.size / PAGE as u64;
         let per_block = BLOCK / PAGE as u64;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::basket::Sample;
 use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
+use super::page_buffer::Sample;
 use super::sample::{self, Source, collect};
 use super::trial::{Trial, contenders, disturbed, memory_per_page, rows, scores};
 use crate::gather;

@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::basket::{Basket, Sample};
 use super::calibrated;
-use super::filled::{FilledSwap, calibrating_swap, fullest_swap};
+use super::page_buffer::{PageBuffer, Sample};
+use super::swap_contents::{FilledSwap, calibrating_swap, fullest_swap};
 use crate::Error;
 use crate::gather;
 use fastrand::Rng;
@@ -91,14 +91,14 @@ fn public<H: Host>(host: &mut H, configured: &BTreeSet<u32>, wanted: usize) -> R
 }
 
 fn generate(wanted: usize) -> Result<Sample, Error> {
-    let mut basket = Basket::new(wanted)?;
+    let mut page_buffer = PageBuffer::new(wanted)?;
     // A fixed seed: results of two runs differ only in the machine.
     let mut random = Rng::with_seed(1);
-    while !basket.is_full() {
-        synthetic::fill(basket.free(), &mut random);
-        basket.keep();
+    while !page_buffer.is_full() {
+        synthetic::fill(page_buffer.free(), &mut random);
+        page_buffer.keep();
     }
-    Ok(basket.done("generator", "generated pages, like those of a desktop's programs".to_owned()))
+    Ok(page_buffer.done("generator", "generated pages, like those of a desktop's programs".to_owned()))
 }
 
 /// Opens a regular file or block device; returns its size in bytes. Anything else, and a file of less than a page, is
@@ -125,43 +125,43 @@ pub fn open(path: &Path) -> Result<(OwnedFd, u64), Error> {
 fn file(path: &Path, wanted: usize, random: &mut Rng) -> Result<Sample, Error> {
     let failed = |error: std::io::Error| Error::failed(format!("{}: {error}", path.display()));
     let (file, size) = open(path)?;
-    let mut basket = Basket::new(wanted)?;
-    let page = basket.pages.page_size() as u64;
+    let mut page_buffer = PageBuffer::new(wanted)?;
+    let page = page_buffer.pages.page_size() as u64;
     let count = size / page;
     if count < wanted as u64 * SPARSE {
         let mut numbers: Vec<u64> = (0..count).collect();
         random.shuffle(&mut numbers);
-        read_pages(&file, &mut basket, numbers.into_iter()).map_err(failed)?;
+        read_pages(&file, &mut page_buffer, numbers.into_iter()).map_err(failed)?;
     } else {
         // Draw with rejection: duplicates are rare in a file of this size.
         let mut seen = BTreeSet::new();
         let numbers = std::iter::repeat_with(|| random.u64(..count)).filter(|number| seen.insert(*number));
-        read_pages(&file, &mut basket, numbers).map_err(failed)?;
+        read_pages(&file, &mut page_buffer, numbers).map_err(failed)?;
     }
-    if basket.kept == 0 {
-        let (name, pages) = (path.display(), basket.same_filled);
+    if page_buffer.kept == 0 {
+        let (name, pages) = (path.display(), page_buffer.same_filled);
         return Err(Error::failed(format!(
             "{name}: all {pages} pages of it that were read hold one repeated word, which zram does not compress"
         )));
     }
-    Ok(basket.done("file", format!("pages of {} ({})", path.display(), human(size))))
+    Ok(page_buffer.done("file", format!("pages of {} ({})", path.display(), human(size))))
 }
 
-/// Fills the basket with pages of a file, until there are no more, time is up, or the run is cancelled.
+/// Fills the page_buffer with pages of a file, until there are no more, time is up, or the run is cancelled.
 fn read_pages(
     file: &OwnedFd,
-    basket: &mut Basket,
+    page_buffer: &mut PageBuffer,
     numbers: impl Iterator<Item = u64>,
 ) -> std::io::Result<()> {
-    let page = basket.pages.page_size() as u64;
+    let page = page_buffer.pages.page_size() as u64;
     let begun = Instant::now();
     for number in numbers {
-        if basket.is_full() || begun.elapsed() > PATIENCE_WITH_FILE || interrupt::is_asked() {
+        if page_buffer.is_full() || begun.elapsed() > PATIENCE_WITH_FILE || interrupt::is_asked() {
             break;
         }
-        let read = rustix::io::pread(file, basket.free(), number * page)?;
+        let read = rustix::io::pread(file, page_buffer.free(), number * page)?;
         if read as u64 == page {
-            basket.keep();
+            page_buffer.keep();
         }
     }
     Ok(())
@@ -198,14 +198,14 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sam
         return Ok(None);
     }
     let device = Direct::open(Path::new(&format!("/dev/zram{number}")), false)?;
-    let mut basket = Basket::new(wanted.min(usize::try_from(compressed / 2).unwrap_or(wanted)))?;
+    let mut page_buffer = PageBuffer::new(wanted.min(usize::try_from(compressed / 2).unwrap_or(wanted)))?;
     let mut run = Pages::new(RUN)?;
     let begun = Instant::now();
     // The kernel fills swap from the front: every second try is made there, where the pages are if little swap is in
     // use.
     let front = (used + used / 4).min(slots);
     let (mut tries, mut seen) = (0_u64, BTreeSet::new());
-    while !basket.is_full() && (!tries.is_multiple_of(8) || begun.elapsed() < PATIENCE) {
+    while !page_buffer.is_full() && (!tries.is_multiple_of(8) || begun.elapsed() < PATIENCE) {
         let among = if tries.is_multiple_of(2) { slots } else { front };
         let first = random.u64(..(among / RUN as u64).max(1));
         tries += 1;
@@ -214,17 +214,17 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sam
         }
         // The first page is the swap header. Unused slots read as zeros, and are dropped as same-filled.
         for index in usize::from(first == 0)..RUN {
-            if !basket.is_full() {
-                basket.free().copy_from_slice(run.page(index));
-                basket.keep();
+            if !page_buffer.is_full() {
+                page_buffer.free().copy_from_slice(run.page(index));
+                page_buffer.keep();
             }
         }
     }
-    if basket.kept < ENOUGH.min(wanted) {
+    if page_buffer.kept < ENOUGH.min(wanted) {
         return Ok(None);
     }
-    let mut sample =
-        basket.done("swap", format!("pages swapped out to zram{number} ({} in use)", human(used * page)));
+    let mut sample = page_buffer
+        .done("swap", format!("pages swapped out to zram{number} ({} in use)", human(used * page)));
     // The samples include unused slots; take the exact share from the kernel.
     sample.data.same_filled_share = filled.same_filled_share();
     Ok(Some(sample))
@@ -250,12 +250,12 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
     if total == 0 {
         return Ok(None);
     }
-    let mut basket = Basket::new(wanted)?;
-    let page = basket.pages.page_size() as u64;
+    let mut page_buffer = PageBuffer::new(wanted)?;
+    let page = page_buffer.pages.page_size() as u64;
     let mut open: Option<(u32, ProcessMemory)> = None;
     let mut seen = BTreeSet::new();
     let begun = Instant::now();
-    while !basket.is_full() && begun.elapsed() < PATIENCE {
+    while !page_buffer.is_full() && begun.elapsed() < PATIENCE {
         let at = random.u64(..total);
         let index = ends.partition_point(|end| *end <= at);
         let (process, range) = &ranges[index];
@@ -269,25 +269,25 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
         for (index, entry) in (0..).zip(entries) {
             let address = address + index * page;
             let fresh = mappings::is_present_and_anonymous(entry) && seen.insert((*process, address));
-            if fresh && !basket.is_full() && memory.read(address, basket.free()) {
-                basket.keep();
+            if fresh && !page_buffer.is_full() && memory.read(address, page_buffer.free()) {
+                page_buffer.keep();
             }
         }
     }
-    if basket.kept == 0 {
+    if page_buffer.kept == 0 {
         return Ok(None);
     }
     let names = match processes {
         [one] => format!("memory of process {one}"),
         _ => "memory of running programs".to_owned(),
     };
-    Ok(Some(basket.done("processes", names)))
+    Ok(Some(page_buffer.done("processes", names)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::basket::is_same_filled;
+    use crate::benchmark::page_buffer::is_same_filled;
     use host::linux::LinuxHost;
 
     #[test]

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::error::ErrorKind;
 use host::MachineFile;
-use logic::maintain::marks::only_adds;
+use logic::maintain::idle_marks::only_adds;
 
 /// The policy name of marks made on request.
 const MARK: &str = "mark-idle";

@@ -21,15 +21,15 @@ use logic::device::stat::MmStat;
 use logic::duration::micros;
 use logic::expr::size_in_bytes;
 use logic::human::human;
-use logic::maintain::marks::{Marking, Marks, Step};
+use logic::maintain::idle_marks::{Marking, Marks, Step};
 use logic::maintain::pass::{Decision, Pages};
 use logic::maintain::pressure::{self, Level};
 use logic::maintain::{Cause, gate, span};
 use logic::maintain::{recompress as recompression, writeback as write_back};
+use logic::maintain_report::{Action, Report, Used};
 use logic::order::{Maintain, Only};
 use logic::plan::wanted::variables;
 use logic::text::worded;
-use logic::upkeep::{Action, Report, Used};
 use observe::{Device, Machine};
 use state::State;
 

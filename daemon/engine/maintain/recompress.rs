@@ -3,7 +3,7 @@
 use super::{Attribute, Decision, Device, Done, Errno, Host, Pages, Run, Stopped, refused};
 use logic::maintain::age::{Range, ages};
 use logic::maintain::chunk::Chunks;
-use logic::maintain::marks::shared_age;
+use logic::maintain::idle_marks::shared_age;
 use logic::maintain::recompress::{Pass, Seen, Settings, decide};
 
 const POLICY: &str = super::RECOMPRESS;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use host::{Host, HostError, StateFile};
-use logic::maintain::marks::{Marking, Marks};
+use logic::maintain::idle_marks::{Marking, Marks};
 use logic::maintain::suspend::History;
-use logic::upkeep::Total;
+use logic::maintain_report::Total;
 
 /// Contents of the state file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

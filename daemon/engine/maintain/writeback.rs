@@ -14,7 +14,7 @@ use logic::maintain::budget::Ledger;
 use logic::maintain::chunk::Chunks;
 use logic::maintain::filling::excess;
 use logic::maintain::writeback::{LEAST, Seen, Settings, decide, whole_pages};
-use logic::upkeep::Budget;
+use logic::maintain_report::Budget;
 
 const POLICY: &str = super::WRITE_BACK;
 

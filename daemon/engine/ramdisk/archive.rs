@@ -11,7 +11,7 @@ use logic::ramdisk::manifest::Contents;
 use logic::ramdisk::omitted::{Omitted, Reason};
 use logic::ramdisk::paths;
 
-use super::trouble::Trouble;
+use super::transfer_error::TransferError;
 use super::walk::PAGE;
 
 /// Reads the entries of an uncompressed archive, one after the other.
@@ -41,7 +41,7 @@ impl<R: Read> ArchiveReader<R> {
     }
 
     /// The next entry; `None` at the end of the archive, once the input has been read to its end.
-    pub fn next_entry(&mut self) -> Result<Option<Result<Entry, Refused>>, Trouble> {
+    pub fn next_entry(&mut self) -> Result<Option<Result<Entry, Refused>>, TransferError> {
         self.skip()?;
         self.records.clear();
         let mut extended = false;
@@ -59,7 +59,7 @@ impl<R: Read> ArchiveReader<R> {
                     extended = true;
                     // The length is bounded by `look`; memory is allocated only for data actually read.
                     let read = self.input.by_ref().take(length).read_to_end(&mut self.records);
-                    if read.map_err(|error| Trouble::reading(&error))? as u64 != length {
+                    if read.map_err(|error| TransferError::reading(&error))? as u64 != length {
                         return Err(bad("it ends too early"));
                     }
                     let padding = header::padding(length);
@@ -81,7 +81,7 @@ impl<R: Read> ArchiveReader<R> {
 
     /// Reads the map of holes at the beginning of a sparse file's contents. Afterwards, the data of its segments is
     /// left.
-    pub fn read_map(&mut self, size: u64) -> Result<Result<Vec<Segment>, &'static str>, Trouble> {
+    pub fn read_map(&mut self, size: u64) -> Result<Result<Vec<Segment>, &'static str>, TransferError> {
         let mut map = Map::new(size);
         loop {
             if self.left < BLOCK as u64 {
@@ -103,7 +103,7 @@ impl<R: Read> ArchiveReader<R> {
     }
 
     /// Fills `buffer` with contents of the present entry. It must not be larger than what is left of them.
-    pub fn read_data(&mut self, buffer: &mut [u8]) -> Result<(), Trouble> {
+    pub fn read_data(&mut self, buffer: &mut [u8]) -> Result<(), TransferError> {
         if buffer.len() as u64 > self.left {
             return Err(bad("contents that are too short"));
         }
@@ -113,11 +113,11 @@ impl<R: Read> ArchiveReader<R> {
     }
 
     /// Reads and checks the rest of the present entry.
-    pub fn skip(&mut self) -> Result<(), Trouble> {
+    pub fn skip(&mut self) -> Result<(), TransferError> {
         let wanted = self.left + self.padding as u64;
         if wanted > 0 {
             let copied = io::copy(&mut self.input.by_ref().take(wanted), &mut io::sink());
-            if copied.map_err(|error| Trouble::reading(&error))? != wanted {
+            if copied.map_err(|error| TransferError::reading(&error))? != wanted {
                 return Err(bad("it ends too early"));
             }
         }
@@ -125,13 +125,13 @@ impl<R: Read> ArchiveReader<R> {
         Ok(())
     }
 
-    fn exactly(&mut self, buffer: &mut [u8]) -> Result<(), Trouble> {
-        self.input.read_exact(buffer).map_err(|error| Trouble::reading(&error))
+    fn exactly(&mut self, buffer: &mut [u8]) -> Result<(), TransferError> {
+        self.input.read_exact(buffer).map_err(|error| TransferError::reading(&error))
     }
 
     /// After the first zero block: only zeros up to the end of the input. Reading to the end makes the decompressor
     /// verify its checksum.
-    fn end(&mut self) -> Result<(), Trouble> {
+    fn end(&mut self) -> Result<(), TransferError> {
         let mut block = [0; BLOCK];
         self.exactly(&mut block)?;
         loop {
@@ -142,7 +142,7 @@ impl<R: Read> ArchiveReader<R> {
                 Ok(0) => return Ok(()),
                 Ok(length) => block[length..].fill(0),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => block.fill(0),
-                Err(error) => return Err(Trouble::reading(&error)),
+                Err(error) => return Err(TransferError::reading(&error)),
             }
         }
     }
@@ -153,8 +153,8 @@ impl<R: Read> ArchiveReader<R> {
     }
 }
 
-fn bad(what: &str) -> Trouble {
-    Trouble::Bad(what.to_owned())
+fn bad(what: &str) -> TransferError {
+    TransferError::Bad(what.to_owned())
 }
 
 /// Contents of a whole archive.
@@ -191,7 +191,7 @@ fn count(contents: &mut Contents, Admitted { entry, segments, .. }: &Admitted) {
 pub fn check<R: Read>(
     reader: &mut ArchiveReader<R>,
     mut each: impl FnMut(u64) -> bool,
-) -> Result<Found, Trouble> {
+) -> Result<Found, TransferError> {
     let mut found = Found::default();
     let mut names = Names::default();
     while let Some(admitted) = names.next(reader)? {
@@ -204,7 +204,7 @@ pub fn check<R: Read>(
             Err(Refused { path, why }) => found.omitted.add(|| path, Reason::Entry, why),
         }
         if !each(found.bytes) {
-            return Err(Trouble::Ended);
+            return Err(TransferError::Ended);
         }
     }
     Ok(found)
@@ -244,7 +244,7 @@ impl Names {
     pub fn next<R: Read>(
         &mut self,
         reader: &mut ArchiveReader<R>,
-    ) -> Result<Option<Result<Admitted, Refused>>, Trouble> {
+    ) -> Result<Option<Result<Admitted, Refused>>, TransferError> {
         let entry = match reader.next_entry()? {
             Some(Ok(entry)) => entry,
             Some(Err(refused)) => return Ok(Some(Err(refused))),

@@ -15,7 +15,7 @@ use logic::ramdisk::state::Root;
 use super::archive::{Found, check};
 use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::store::{Generation, Store};
-use super::trouble::{Trouble, at, below, check_fit, not_opened};
+use super::transfer_error::{TransferError, at, below, check_fit, not_opened};
 use super::unpack::{unpack, unpack_any};
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
 
@@ -77,7 +77,7 @@ pub fn export(
                 unpack(calls, archive, manifest, |reader| {
                     extract(calls, reader, site.directory.as_fd(), options, &mut *watcher)
                 })
-                .map_err(|trouble| below(to, trouble))
+                .map_err(|error| below(to, error))
             })
         })
     };
@@ -114,7 +114,7 @@ fn is_ours(calls: &Calls, directory: &OwnedFd) -> Result<bool, Errno> {
 }
 
 fn is_empty_at(calls: &Calls, directory: &OwnedFd, to: &Path) -> Result<bool, Error> {
-    is_empty(calls, directory.as_fd()).map_err(|trouble| below(to, trouble).into())
+    is_empty(calls, directory.as_fd()).map_err(|error| below(to, error).into())
 }
 
 /// The destination of an export.
@@ -270,17 +270,17 @@ pub fn rebuilt(
     store: &Store,
     generation: &Generation,
     watcher: Watcher<'_>,
-) -> Result<Manifest, Trouble> {
-    let archive = store.open_archive(generation.number).map_err(Trouble::Archive)?;
+) -> Result<Manifest, TransferError> {
+    let archive = store.open_archive(generation.number).map_err(TransferError::Archive)?;
     let modified = calls
         .look(archive.as_fd(), b"")
-        .map_err(|errno| Trouble::Archive(HostError::new("the archive", "look at", errno)))?;
+        .map_err(|errno| TransferError::Archive(HostError::new("the archive", "look at", errno)))?;
     let mut start = [0; 5];
     let read = calls.read_at(archive.as_fd(), &mut start, 0);
-    read.map_err(|errno| Trouble::Archive(HostError::new("the archive", "read", errno)))?;
+    read.map_err(|errno| TransferError::Archive(HostError::new("the archive", "read", errno)))?;
     // Bit 2 of the descriptor after the magic number (RFC 8878): the contents have a checksum.
     if start[..4] != ZSTD || start[4] & 4 == 0 {
-        return Err(Trouble::Bad("it has no checksum".to_owned()));
+        return Err(TransferError::Bad("it has no checksum".to_owned()));
     }
     let (found, digest) = unpack_any(calls, archive.as_fd(), |reader| {
         check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes: 0 }))
@@ -324,8 +324,8 @@ fn usable(
     if may_be_intact {
         match rebuilt(calls, disk, store, generation, watcher) {
             Ok(manifest) => return Ok(manifest),
-            Err(Trouble::Bad(_) | Trouble::Unusable(_)) => {}
-            Err(trouble) => return Err(trouble.into()),
+            Err(TransferError::Bad(_) | TransferError::Unusable(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Err(refused(kind, disk, generation, &why))
@@ -339,11 +339,11 @@ fn read<T>(
     disk: &Disk,
     store: &Store,
     generation: &Generation,
-    work: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> Result<T, Trouble>,
+    work: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> Result<T, TransferError>,
 ) -> Result<T, Error> {
     let archive = store.open_archive(generation.number)?;
-    work(archive.as_fd()).map_err(|trouble| {
-        let mut error = Error::from(store.of_archive(generation.number, trouble));
+    work(archive.as_fd()).map_err(|error| {
+        let mut error = Error::from(store.of_archive(generation.number, error));
         error.message = format!("{}, snapshot {}: {}", disk.name, generation.number, error.message);
         error
     })

@@ -19,8 +19,8 @@ use logic::ramdisk::omitted::{Omitted, Reason};
 use logic::ramdisk::paths;
 
 use super::archive::{Admitted, ArchiveReader, Names, Refused};
-use super::ladder::Ladder;
-use super::trouble::{Trouble, at, in_tree, is_of_entry};
+use super::open_directories::OpenDirectories;
+use super::transfer_error::{TransferError, at, in_tree, is_of_entry};
 use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
 use super::{Progress, Watcher};
 
@@ -102,7 +102,7 @@ struct Site<'a> {
     calls: &'a Calls,
     /// Owner and group that new files have already; `None` for root, which sets both on every file.
     owns_all: Option<(u32, u32)>,
-    failure: Mutex<Option<Trouble>>,
+    failure: Mutex<Option<TransferError>>,
     /// Omitted entries and unsupported attributes; the totals are counted by one thread.
     made: Mutex<Extracted>,
 }
@@ -126,7 +126,7 @@ pub fn extract<R: Read>(
     root: BorrowedFd<'_>,
     options: Options,
     watcher: Watcher<'_>,
-) -> Result<Extracted, Trouble> {
+) -> Result<Extracted, TransferError> {
     let site = Site { calls, owns_all: calls.identity(), failure: Mutex::new(None), made: Mutex::default() };
     // Nothing else can look in until the tree is complete, and new files inherit neither group nor ACL.
     for name in [&b"system.posix_acl_default"[..], b"system.posix_acl_access"] {
@@ -148,7 +148,7 @@ pub fn extract<R: Read>(
             watcher: &mut *watcher,
             sender,
             batch: Batch::new(),
-            ladder: Ladder::new(calls, root),
+            open_directories: OpenDirectories::new(calls, root),
             names: Names::default(),
             directories: Vec::new(),
             links: Vec::new(),
@@ -164,7 +164,7 @@ pub fn extract<R: Read>(
         site.check()?;
         let Options { doing, total: total_bytes, .. } = options;
         let progress = Progress { doing, done_bytes: result.bytes, total_bytes };
-        let mut proceed = || if watcher(progress) { Ok(()) } else { Err(Trouble::Ended) };
+        let mut proceed = || if watcher(progress) { Ok(()) } else { Err(TransferError::Ended) };
         make_links(&site, root, &names, links, &mut proceed)?;
         dress_directories(&site, root, &names, &directories, &mut proceed)?;
         Ok(result)
@@ -189,9 +189,9 @@ fn make_links(
     root: BorrowedFd<'_>,
     names: &Directories,
     mut links: Vec<Link>,
-    proceed: &mut dyn FnMut() -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
-    let (mut from, mut to) = (Ladder::new(site.calls, root), Ladder::new(site.calls, root));
+    proceed: &mut dyn FnMut() -> Result<(), TransferError>,
+) -> Result<(), TransferError> {
+    let (mut from, mut to) = (OpenDirectories::new(site.calls, root), OpenDirectories::new(site.calls, root));
     let mut open: HashMap<usize, Arc<OwnedFd>> = HashMap::new();
     links.sort_by_key(|link| link.target_directory);
     for Link { directory: number, name, target_directory, target } in &links {
@@ -223,13 +223,13 @@ fn dress_directories(
     root: BorrowedFd<'_>,
     names: &Directories,
     directories: &[(usize, Entry)],
-    proceed: &mut dyn FnMut() -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
-    let mut ladder = Ladder::new(site.calls, root);
+    proceed: &mut dyn FnMut() -> Result<(), TransferError>,
+) -> Result<(), TransferError> {
+    let mut open_directories = OpenDirectories::new(site.calls, root);
     for (number, entry) in directories.iter().rev() {
         proceed()?;
         let path = || names.path(*number);
-        match ladder.open(names, *number) {
+        match open_directories.open(names, *number) {
             Err(errno) => site.omit(path, "open", errno)?,
             Ok(opened) => {
                 if let Err((operation, errno)) = site.dress(Subject::Open(opened.as_fd()), &path, entry) {
@@ -248,7 +248,7 @@ fn is_acl(name: &[u8]) -> bool {
 
 impl Site<'_> {
     /// The error of another thread, if one failed.
-    fn check(&self) -> Result<(), Trouble> {
+    fn check(&self) -> Result<(), TransferError> {
         lock(&self.failure).clone().map_or(Ok(()), Err)
     }
 
@@ -258,8 +258,8 @@ impl Site<'_> {
             return;
         }
         for job in jobs {
-            if let Err(trouble) = self.make(&job, &data[job.data.clone()]) {
-                lock(&self.failure).get_or_insert(trouble);
+            if let Err(error) = self.make(&job, &data[job.data.clone()]) {
+                lock(&self.failure).get_or_insert(error);
                 return;
             }
         }
@@ -271,7 +271,7 @@ impl Site<'_> {
         path: impl FnOnce() -> Vec<u8>,
         operation: &'static str,
         errno: Errno,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferError> {
         if !is_of_entry(errno) {
             // Not named: every user may read why a load failed, but only root may read file names.
             return Err(in_tree(b"", operation)(errno));
@@ -286,7 +286,7 @@ impl Site<'_> {
         directory: BorrowedFd<'_>,
         entry: &Entry,
         fill: impl FnOnce(BorrowedFd<'_>) -> Result<(), Errno>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferError> {
         let (_, name) = paths::split(&entry.path);
         let path = || entry.path.clone();
         let file = match self.calls.create(directory, name, 0o600) {
@@ -307,13 +307,13 @@ impl Site<'_> {
         entry: &Entry,
         operation: &'static str,
         errno: Errno,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferError> {
         let (_, name) = paths::split(&entry.path);
         self.omit(|| entry.path.clone(), operation, errno)?;
         self.calls.remove(directory, name, false).map_err(in_tree(b"", "remove"))
     }
 
-    fn make(&self, job: &Job, data: &[u8]) -> Result<(), Trouble> {
+    fn make(&self, job: &Job, data: &[u8]) -> Result<(), TransferError> {
         self.file(job.directory.as_fd(), &job.entry, |file| {
             let Some(segments) = &job.segments else { return self.calls.write_all(file, data) };
             let mut rest = data;
@@ -393,7 +393,7 @@ struct Extractor<'a> {
     watcher: Watcher<'a>,
     sender: SyncSender<Batch>,
     batch: Batch,
-    ladder: Ladder<'a>,
+    open_directories: OpenDirectories<'a>,
     names: Names,
     /// Directories to finish, by number. Their paths are in `names`.
     directories: Vec<(usize, Entry)>,
@@ -402,7 +402,7 @@ struct Extractor<'a> {
 }
 
 impl Extractor<'_> {
-    fn read<R: Read>(&mut self, reader: &mut ArchiveReader<R>) -> Result<(), Trouble> {
+    fn read<R: Read>(&mut self, reader: &mut ArchiveReader<R>) -> Result<(), TransferError> {
         while let Some(admitted) = self.names.next(reader)? {
             match admitted {
                 Ok(admitted) => {
@@ -419,14 +419,18 @@ impl Extractor<'_> {
                 total_bytes: self.options.total,
             });
             if !goes_on {
-                return Err(Trouble::Ended);
+                return Err(TransferError::Ended);
             }
         }
         self.send()
     }
 
     /// Creates an entry, or queues it for another thread.
-    fn place<R: Read>(&mut self, reader: &mut ArchiveReader<R>, admitted: Admitted) -> Result<(), Trouble> {
+    fn place<R: Read>(
+        &mut self,
+        reader: &mut ArchiveReader<R>,
+        admitted: Admitted,
+    ) -> Result<(), TransferError> {
         let Admitted { entry, directory: number, segments } = admitted;
         match &entry.body {
             Body::Directory => self.directory(number, entry)?,
@@ -436,7 +440,7 @@ impl Extractor<'_> {
                     self.links.push(Link { directory: number, name, target_directory, target });
                 }
             }
-            _ => match self.ladder.open(&self.names.directories, number) {
+            _ => match self.open_directories.open(&self.names.directories, number) {
                 Err(errno) => self.site.omit(|| entry.path, "open the directory of", errno)?,
                 Ok(directory) => self.leaf(reader, entry, directory, segments)?,
             },
@@ -444,7 +448,7 @@ impl Extractor<'_> {
         Ok(())
     }
 
-    fn directory(&mut self, number: usize, mut entry: Entry) -> Result<(), Trouble> {
+    fn directory(&mut self, number: usize, mut entry: Entry) -> Result<(), TransferError> {
         let calls = self.site.calls;
         if number != TOP {
             if entry.path == LOST_AND_FOUND {
@@ -454,7 +458,7 @@ impl Extractor<'_> {
             let names = &self.names.directories;
             let (above, name) = names.above(number);
             let made = self
-                .ladder
+                .open_directories
                 .open(names, above)
                 .and_then(|above| calls.make_directory(above.as_fd(), name, 0o700));
             if let Err(errno) = made {
@@ -468,7 +472,7 @@ impl Extractor<'_> {
         let attributes: Vec<Attribute> = attributes;
         if !attributes.is_empty() {
             let path = || entry.path.clone();
-            let opened = self.ladder.open(&self.names.directories, number);
+            let opened = self.open_directories.open(&self.names.directories, number);
             let set = opened.map_err(|errno| ("open", errno)).and_then(|opened| {
                 self.site.set_attributes(Subject::Open(opened.as_fd()), &path, &attributes)
             });
@@ -487,7 +491,7 @@ impl Extractor<'_> {
         entry: Entry,
         directory: Arc<OwnedFd>,
         segments: Option<Vec<Segment>>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferError> {
         let calls = self.site.calls;
         let (_, name) = paths::split(&entry.path);
         let at = directory.as_fd();
@@ -514,7 +518,7 @@ impl Extractor<'_> {
         mut entry: Entry,
         directory: Arc<OwnedFd>,
         segments: Option<Vec<Segment>>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferError> {
         let stored = segments
             .as_ref()
             .map_or(entry.size(), |segments| segments.iter().map(|segment| segment.length).sum());
@@ -543,18 +547,18 @@ impl Extractor<'_> {
         entry: &Entry,
         directory: &Arc<OwnedFd>,
         segments: Option<Vec<Segment>>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferError> {
         let (calls, size, has_holes) = (self.site.calls, entry.size(), segments.is_some());
         let segments = segments.unwrap_or_else(|| vec![Segment { offset: 0, length: size }]);
         // An error of the archive, as opposed to one of the file.
-        let mut trouble = None;
+        let mut error = None;
         let mut buffer = vec![0; LARGE];
         self.site.file(directory.as_fd(), entry, |file| {
             for Segment { mut offset, length: mut left } in segments {
                 while left > 0 {
                     let most = buffer.len().min(usize::try_from(left).unwrap_or(buffer.len()));
                     if let Err(found) = reader.read_data(&mut buffer[..most]) {
-                        trouble = Some(found);
+                        error = Some(found);
                         return Ok(());
                     }
                     if has_holes {
@@ -568,16 +572,16 @@ impl Extractor<'_> {
             }
             if has_holes { calls.set_size(file, size) } else { Ok(()) }
         })?;
-        trouble.map_or(Ok(()), Err)
+        error.map_or(Ok(()), Err)
     }
 
-    fn send_when_full(&mut self) -> Result<(), Trouble> {
+    fn send_when_full(&mut self) -> Result<(), TransferError> {
         let Batch { jobs, used, attributes, .. } = &self.batch;
         if jobs.len() >= BATCH_FILES || used + attributes >= BATCH_BYTES { self.send() } else { Ok(()) }
     }
 
     /// Passes the batch to another thread.
-    fn send(&mut self) -> Result<(), Trouble> {
+    fn send(&mut self) -> Result<(), TransferError> {
         self.site.check()?;
         let batch = std::mem::replace(&mut self.batch, Batch::new());
         // The receivers exist until this thread is done.
@@ -587,7 +591,7 @@ impl Extractor<'_> {
 }
 
 /// Whether there is nothing below `root`.
-pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, Trouble> {
+pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, TransferError> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     for name in calls.list(root).map_err(in_tree(b"", "list"))? {
         if !is_reserved(calls, root, magic, &name).map_err(in_tree(&name, "look at"))? {
@@ -601,13 +605,13 @@ pub fn is_empty(calls: &Calls, root: BorrowedFd<'_>) -> Result<bool, Trouble> {
 pub fn wipe(calls: &Calls, root: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let magic = calls.file_system(root).map_err(at(path.display(), "look at the file system of"))?.magic;
     let mut names = Directories::default();
-    let mut ladder = Ladder::new(calls, root);
+    let mut open_directories = OpenDirectories::new(calls, root);
     let mut pending = vec![(TOP, false)];
     let failed = |names: &Directories, number, name: &[u8], operation, errno| {
         let directory = names.path(number);
         let name = shown(&if name.is_empty() { directory } else { join(&directory, name) });
         let error = HostError::new(format!("what is in {}", path.display()), operation, errno);
-        Error::from(Trouble::Tree(error)).with_private(format!("{operation} {name}: {errno}"))
+        Error::from(TransferError::Tree(error)).with_private(format!("{operation} {name}: {errno}"))
     };
     while let Some((number, listed)) = pending.pop() {
         if listed {
@@ -615,12 +619,12 @@ pub fn wipe(calls: &Calls, root: BorrowedFd<'_>, path: &Path) -> Result<(), Erro
             if above == TOP && is_of_fsck(magic, name) {
                 continue;
             }
-            let opened = ladder.open(&names, above);
+            let opened = open_directories.open(&names, above);
             let removed = opened.and_then(|above| calls.remove(above.as_fd(), name, true));
             removed.map_err(|errno| failed(&names, above, name, "remove", errno))?;
             continue;
         }
-        let opened = ladder.open(&names, number);
+        let opened = open_directories.open(&names, number);
         let listed = opened.and_then(|opened| Ok((calls.list(opened.as_fd())?, opened)));
         let (found, opened) = listed.map_err(|errno| failed(&names, number, b"", "list", errno))?;
         if number != TOP {

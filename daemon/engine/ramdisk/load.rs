@@ -18,7 +18,7 @@ use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::pack::pack;
 use super::pipe::{Chunks, Pipe};
 use super::store::{Generation, Listing, Store};
-use super::trouble::{Trouble, at, below, check_fit};
+use super::transfer_error::{TransferError, at, below, check_fit};
 use super::unpack::unpack;
 use super::walk::walk;
 use super::{Disk, Progress, Watcher, refuse_kernel, root};
@@ -291,7 +291,7 @@ impl<'a> Job<'a> {
                     reason = Some(error);
                     break;
                 }
-                Attempt::Ended => return Err(Trouble::Ended.into()),
+                Attempt::Ended => return Err(TransferError::Ended.into()),
             }
         }
         let names: Vec<String> =
@@ -340,12 +340,12 @@ impl<'a> Job<'a> {
         // The archive has a checksum and an end of its own: perhaps only the manifest is damaged.
         let archive = match rebuilt(self.calls, self.disk, self.store, generation, &mut *watcher) {
             Ok(manifest) => manifest,
-            Err(Trouble::Ended) => return Attempt::Ended,
-            Err(Trouble::Bad(_) | Trouble::Unusable(_)) if may_be_newer => {
+            Err(TransferError::Ended) => return Attempt::Ended,
+            Err(TransferError::Bad(_) | TransferError::Unusable(_)) if may_be_newer => {
                 return Attempt::Held(Hold::Other { why }, None);
             }
-            Err(Trouble::Bad(_) | Trouble::Unusable(_)) => return Attempt::Broken(why),
-            Err(trouble) => return Attempt::Held(Hold::Other { why: trouble.to_string() }, None),
+            Err(TransferError::Bad(_) | TransferError::Unusable(_)) => return Attempt::Broken(why),
+            Err(error) => return Attempt::Held(Hold::Other { why: error.to_string() }, None),
         };
         let attempt = self.attempt_as(generation, &archive, watcher);
         if matches!(attempt, Attempt::Loaded(_)) {
@@ -360,25 +360,25 @@ impl<'a> Job<'a> {
     fn attempt_as(&self, generation: &Generation, manifest: &Manifest, watcher: Watcher<'_>) -> Attempt {
         let mode = if self.disk.keep.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
         let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
-        let archive = self.store.open_archive(generation.number).map_err(Trouble::Archive);
+        let archive = self.store.open_archive(generation.number).map_err(TransferError::Archive);
         let extracted = archive.and_then(|archive| {
             unpack(self.calls, archive.as_fd(), manifest, |reader| {
                 extract(self.calls, reader, self.place.as_fd(), options, watcher)
             })
         });
-        let trouble = match extracted {
+        let error = match extracted {
             Ok(extracted) => return Attempt::Loaded(extracted),
-            Err(trouble) => self.store.of_archive(generation.number, below(&self.disk.place, trouble)),
+            Err(error) => self.store.of_archive(generation.number, below(&self.disk.place, error)),
         };
-        if let Err(error) = self.empty() {
-            return Attempt::Impossible(Error::from(trouble).join(error));
+        if let Err(left) = self.empty() {
+            return Attempt::Impossible(Error::from(error).join(left));
         }
-        match trouble {
-            Trouble::Bad(why) => Attempt::Broken(format!("its archive is damaged: {why}")),
-            Trouble::Unusable(_) | Trouble::Archive(_) => {
-                Attempt::Held(Hold::Other { why: trouble.to_string() }, None)
+        match error {
+            TransferError::Bad(why) => Attempt::Broken(format!("its archive is damaged: {why}")),
+            TransferError::Unusable(_) | TransferError::Archive(_) => {
+                Attempt::Held(Hold::Other { why: error.to_string() }, None)
             }
-            Trouble::Tree(_) => match Error::from(trouble) {
+            TransferError::Tree(_) => match Error::from(error) {
                 // The totals of the manifest explain it better, where they exceed the disk.
                 error if error.kind == ErrorKind::DiskFull => match self.size_hold(manifest, &error) {
                     Ok(hold) => Attempt::Held(hold, Some(self.check_size(manifest).err().unwrap_or(error))),
@@ -386,7 +386,7 @@ impl<'a> Job<'a> {
                 },
                 error => Attempt::Impossible(error),
             },
-            Trouble::Ended => Attempt::Ended,
+            TransferError::Ended => Attempt::Ended,
         }
     }
 
@@ -466,7 +466,7 @@ impl<'a> Job<'a> {
             let packed = packing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
             // Of the two errors, the one of the source tree is the cause; otherwise the one of the extractor.
             match packed {
-                Err(trouble @ Trouble::Tree(_)) => Err(trouble.into()),
+                Err(error @ TransferError::Tree(_)) => Err(error.into()),
                 packed => extracted
                     .and_then(|mut extracted| {
                         extracted.omitted.extend(&packed?.omitted);

@@ -9,14 +9,14 @@ mod archive;
 mod export;
 mod extract;
 pub mod keep;
-mod ladder;
 mod load;
+mod open_directories;
 mod pack;
 mod pipe;
 mod root;
 mod save;
 mod store;
-mod trouble;
+mod transfer_error;
 mod unpack;
 mod walk;
 
@@ -38,7 +38,7 @@ pub use export::{Checked, check_size, export, verify};
 pub use load::{Loaded, adopt, load, load_from, restored_in};
 pub use save::{Request, Room, Saved, next_save, save, save_in};
 pub use store::{Generation, Store};
-pub use trouble::Trouble;
+pub use transfer_error::TransferError;
 
 /// A RAM disk and the settings of its snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

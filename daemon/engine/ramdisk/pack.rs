@@ -15,8 +15,8 @@ use logic::ramdisk::limits::{self, NAMED, shown};
 use logic::ramdisk::manifest::Contents;
 use logic::ramdisk::omitted::{Omitted, Reason};
 
-use super::ladder::Ladder;
-use super::trouble::{Trouble, in_tree, is_general};
+use super::open_directories::OpenDirectories;
+use super::transfer_error::{TransferError, in_tree, is_general};
 use super::walk::{Tree, count, is_gone, join};
 use super::{Progress, Watcher};
 
@@ -78,12 +78,12 @@ enum Skip {
     /// It cannot be saved.
     Omit(Reason, String),
     /// The whole job fails.
-    End(Trouble),
+    End(TransferError),
 }
 
-impl From<Trouble> for Skip {
-    fn from(trouble: Trouble) -> Skip {
-        Skip::End(trouble)
+impl From<TransferError> for Skip {
+    fn from(error: TransferError) -> Skip {
+        Skip::End(error)
     }
 }
 
@@ -106,7 +106,7 @@ pub fn pack(
     out: &mut impl Write,
     doing: &'static str,
     watcher: Watcher<'_>,
-) -> Result<Packed, Trouble> {
+) -> Result<Packed, TransferError> {
     let mut packer = Packer {
         calls,
         mode,
@@ -126,7 +126,7 @@ pub fn pack(
         long_paths: limits::LONG_PATHS,
         bare: false,
     };
-    let mut ladder = Ladder::new(calls, root);
+    let mut open_directories = OpenDirectories::new(calls, root);
     let mut trail = Trail::default();
     // Directories that are not saved; nothing below them is saved either.
     let mut without = HashSet::new();
@@ -140,7 +140,7 @@ pub fn pack(
             continue;
         }
         let path = trail.path(&tree.names, number);
-        let opened = match ladder.open(&tree.names, number) {
+        let opened = match open_directories.open(&tree.names, number) {
             Err(errno) if number == TOP => return Err(in_tree(b"", "open")(errno)),
             opened => opened.map_err(|errno| if is_gone(errno) { Skip::Gone } else { skip("open")(errno) }),
         };
@@ -203,25 +203,25 @@ impl<W: Write> Packer<'_, W> {
     }
 
     /// Reports the end of an entry, and records why it is not in the archive.
-    fn ended(&mut self, path: &[u8], ended: Result<(), Skip>) -> Result<(), Trouble> {
+    fn ended(&mut self, path: &[u8], ended: Result<(), Skip>) -> Result<(), TransferError> {
         let bare = std::mem::take(&mut self.bare);
         match ended {
             Ok(()) if bare => self.result.omitted.add(|| path.to_vec(), Reason::Attributes, ""),
             Ok(()) => {}
             Err(Skip::Gone) => self.changed(path),
             Err(Skip::Omit(reason, detail)) => self.result.omitted.add(|| path.to_vec(), reason, detail),
-            Err(Skip::End(trouble)) => return Err(trouble),
+            Err(Skip::End(error)) => return Err(error),
         }
         self.progress(0)
     }
 
     /// Writes the collected data if it is at least `least` bytes.
-    fn write(&mut self, least: usize) -> Result<(), Trouble> {
+    fn write(&mut self, least: usize) -> Result<(), TransferError> {
         if self.used < least {
             return Ok(());
         }
         self.result.bytes += self.used as u64;
-        self.out.write_all(&self.pending[..self.used]).map_err(|error| Trouble::writing(&error))?;
+        self.out.write_all(&self.pending[..self.used]).map_err(|error| TransferError::writing(&error))?;
         self.used = 0;
         Ok(())
     }
@@ -244,11 +244,11 @@ impl<W: Write> Packer<'_, W> {
         self.add(&END[..header::padding(length)]);
     }
 
-    fn progress(&mut self, bytes: u64) -> Result<(), Trouble> {
+    fn progress(&mut self, bytes: u64) -> Result<(), TransferError> {
         self.done = self.done.saturating_add(bytes);
         let proceed =
             (self.watcher)(Progress { doing: self.doing, done_bytes: self.done, total_bytes: self.total });
-        if proceed { Ok(()) } else { Err(Trouble::Ended) }
+        if proceed { Ok(()) } else { Err(TransferError::Ended) }
     }
 
     /// Adds an entry without contents.
@@ -332,7 +332,11 @@ impl<W: Write> Packer<'_, W> {
     }
 
     /// Opens a file. If a program holds a lease on it, the kernel asks that program to give it up; wait for that.
-    fn open(&mut self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Result<OwnedFd, Errno>, Trouble> {
+    fn open(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &[u8],
+    ) -> Result<Result<OwnedFd, Errno>, TransferError> {
         let mut waited = Duration::ZERO;
         loop {
             match self.calls.open_file(directory, name) {

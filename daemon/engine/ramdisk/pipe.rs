@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use super::trouble::io_error;
+use super::transfer_error::io_error;
 use host::Errno;
 
 /// Size of a chunk in bytes.

@@ -8,7 +8,7 @@ use logic::ramdisk::entry::Time;
 use logic::ramdisk::state::{Place, Root};
 
 use super::Disk;
-use super::trouble::at;
+use super::transfer_error::at;
 use crate::{Error, ErrorKind};
 
 /// Identifies the directory, on which something must be mounted. Also returns whether its mark says that it is loaded.

@@ -18,7 +18,7 @@ use super::export::verify;
 use super::pack::{Packed, pack};
 use super::pipe::{Chunk, Pipe};
 use super::store::{Draft, Listing, Store};
-use super::trouble::{Trouble, at, check_fit, in_store};
+use super::transfer_error::{TransferError, at, check_fit, in_store};
 use super::unpack::unpack;
 use super::walk::{Each, SNAPSHOT, Tree, walk, walk_settled, walk_since};
 use super::{Disk, Progress, Watcher, root};
@@ -420,8 +420,8 @@ fn read_back(
             return Ok(());
         }
         Ok(found) => format!("{} of {} entries", found.entries, manifest.contents.entries()),
-        Err(Trouble::Bad(why) | Trouble::Unusable(why)) => why,
-        Err(trouble) => return Err(trouble.into()),
+        Err(TransferError::Bad(why) | TransferError::Unusable(why)) => why,
+        Err(error) => return Err(error.into()),
     };
     let why = format!("what was written to {store} cannot be read back: {why}");
     Err(refused(ErrorKind::SnapshotCorrupt, disk, &why))
@@ -649,12 +649,18 @@ impl<'a> Source<'a> {
     }
 
     /// Whether all contents are of the same point in time.
-    fn is_exact(&self, calls: &Calls, disk: &Disk, packed: &Packed, each: Each<'_>) -> Result<bool, Trouble> {
+    fn is_exact(
+        &self,
+        calls: &Calls,
+        disk: &Disk,
+        packed: &Packed,
+        each: Each<'_>,
+    ) -> Result<bool, TransferError> {
         if packed.changed_count > 0 || self.snapshot.is_some() {
             return Ok(packed.changed_count == 0);
         }
         match walk(calls, self.fd(), disk.keep.mode, each) {
-            Err(Trouble::Ended) => Err(Trouble::Ended),
+            Err(TransferError::Ended) => Err(TransferError::Ended),
             later => Ok(later.is_ok_and(|later| later.seen == self.tree.seen)),
         }
     }
@@ -706,8 +712,8 @@ fn write_archive(
         // An error of the writer is the cause of the compressor's.
         let written = writing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         let written = written.map_err(|errno| fail(Cause::Errno(errno)))?;
-        let (packed, exact) = compressed.map_err(|trouble| match trouble {
-            Trouble::Archive(HostError { cause, .. }) => fail(cause),
+        let (packed, exact) = compressed.map_err(|error| match error {
+            TransferError::Archive(HostError { cause, .. }) => fail(cause),
             other => other.into(),
         })?;
         Ok((packed, exact, written))
@@ -722,8 +728,8 @@ fn compress(
     pipe: Pipe,
     doing: &'static str,
     watcher: Watcher<'_>,
-) -> Result<(Packed, bool), Trouble> {
-    let fail = |error: io::Error| Trouble::writing(&error);
+) -> Result<(Packed, bool), TransferError> {
+    let fail = |error: io::Error| TransferError::writing(&error);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = u32::try_from(cpus.min(4)).unwrap_or(1);
     let mut encoder = zstd::Encoder::new(pipe, LEVEL).map_err(fail)?;

@@ -18,7 +18,7 @@ use logic::ramdisk::{StoreFile, archive_name, classify, hold_name, manifest_name
 
 use super::Disk;
 use super::extract::Extracted;
-use super::trouble::{Trouble, at, in_store, not_opened};
+use super::transfer_error::{TransferError, at, in_store, not_opened};
 
 const STATE: &str = "state.json";
 /// How long to wait for another save or load with the same store.
@@ -553,11 +553,11 @@ impl Store {
     }
 
     /// Adds the path of the archive to an error in reading it.
-    pub(super) fn of_archive(&self, number: u64, trouble: Trouble) -> Trouble {
-        match trouble {
-            Trouble::Archive(error) => {
+    pub(super) fn of_archive(&self, number: u64, error: TransferError) -> TransferError {
+        match error {
+            TransferError::Archive(error) => {
                 let object = format!("{}/{}", self.path, archive_name(number));
-                Trouble::Archive(HostError { object, ..error })
+                TransferError::Archive(HostError { object, ..error })
             }
             other => other,
         }

@@ -10,7 +10,7 @@ use logic::ramdisk::manifest::Manifest;
 
 use super::archive::ArchiveReader;
 use super::pipe::{AHEAD, CHUNK, Chunk, Chunks};
-use super::trouble::Trouble;
+use super::transfer_error::TransferError;
 
 /// The largest window that the decompressor accepts: larger than our levels use.
 const WINDOW_LOG: u32 = 27;
@@ -20,19 +20,19 @@ pub fn unpack<T>(
     calls: &Calls,
     archive: BorrowedFd<'_>,
     manifest: &Manifest,
-    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, TransferError>,
+) -> Result<T, TransferError> {
     let (done, digest) = unpack_any(calls, archive, work)?;
     // The digest is checked first: damaged data looks like anything to the decompressor.
     if digest != manifest.digest {
         let what = match done {
-            Err(Trouble::Bad(what)) => format!(", {what}"),
+            Err(TransferError::Bad(what)) => format!(", {what}"),
             _ => String::new(),
         };
-        return Err(Trouble::Bad(format!("its digest does not match its manifest{what}")));
+        return Err(TransferError::Bad(format!("its digest does not match its manifest{what}")));
     }
-    done.map_err(|trouble| match trouble {
-        Trouble::Bad(what) => Trouble::Unusable(what),
+    done.map_err(|error| match error {
+        TransferError::Bad(what) => TransferError::Unusable(what),
         other => other,
     })
 }
@@ -41,8 +41,8 @@ pub fn unpack<T>(
 pub fn unpack_any<T>(
     calls: &Calls,
     archive: BorrowedFd<'_>,
-    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, Trouble>,
-) -> Result<(Result<T, Trouble>, String), Trouble> {
+    work: impl FnOnce(&mut ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>) -> Result<T, TransferError>,
+) -> Result<(Result<T, TransferError>, String), TransferError> {
     let (sender, receiver) = sync_channel(AHEAD);
     std::thread::scope(|scope| {
         let reading = scope.spawn(move || read_archive(calls, archive, &sender));
@@ -50,17 +50,17 @@ pub fn unpack_any<T>(
         let done = decompress(receiver).and_then(|mut reader| work(&mut reader));
         let digest = reading.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         // A read error looks like a truncated archive to the decompressor.
-        let found = digest.map_err(Trouble::Archive)?;
+        let found = digest.map_err(TransferError::Archive)?;
         Ok((done, format!("blake3:{}", found.to_hex())))
     })
 }
 
 fn decompress(
     receiver: Receiver<Chunk>,
-) -> Result<ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>, Trouble> {
+) -> Result<ArchiveReader<BufReader<zstd::Decoder<'static, Chunks>>>, TransferError> {
     let mut decoder =
-        zstd::Decoder::with_buffer(Chunks::new(receiver)).map_err(|error| Trouble::reading(&error))?;
-    decoder.window_log_max(WINDOW_LOG).map_err(|error| Trouble::reading(&error))?;
+        zstd::Decoder::with_buffer(Chunks::new(receiver)).map_err(|error| TransferError::reading(&error))?;
+    decoder.window_log_max(WINDOW_LOG).map_err(|error| TransferError::reading(&error))?;
     Ok(ArchiveReader::new(BufReader::with_capacity(128 << 10, decoder)))
 }
 

@@ -14,8 +14,8 @@ use logic::ramdisk::limits::{self, NAMED, shown};
 use logic::ramdisk::manifest::{BIGGEST, Contents, Sized};
 use logic::ramdisk::omitted::{Omitted, Reason};
 
-use super::ladder::Ladder;
-use super::trouble::{Trouble, in_tree, is_general};
+use super::open_directories::OpenDirectories;
+use super::transfer_error::{TransferError, in_tree, is_general};
 
 /// Name of the snapshot that a save creates on the RAM disk, on file systems that support snapshots.
 pub const SNAPSHOT: &str = ".zramd-snapshot";
@@ -107,7 +107,7 @@ pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
 pub type Each<'a> = &'a mut dyn FnMut() -> bool;
 
 /// Walks the tree below `root`, without crossing mounts.
-pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode, each: Each<'_>) -> Result<Tree, Trouble> {
+pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode, each: Each<'_>) -> Result<Tree, TransferError> {
     walk_since(calls, root, mode, calls.file_clock(), each)
 }
 
@@ -118,7 +118,7 @@ pub fn walk_settled(
     root: BorrowedFd<'_>,
     mode: Mode,
     each: Each<'_>,
-) -> Result<Tree, Trouble> {
+) -> Result<Tree, TransferError> {
     let clock = calls.file_clock();
     let settled = calls.sync_file_system(root);
     let mut tree = walk_since(calls, root, mode, clock, each)?;
@@ -135,7 +135,7 @@ pub fn walk_since(
     mode: Mode,
     (began, tick): (Time, Time),
     each: Each<'_>,
-) -> Result<Tree, Trouble> {
+) -> Result<Tree, TransferError> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
     let hides_changes = magic == TMPFS && mode == Mode::Snapshot;
@@ -153,10 +153,10 @@ pub fn walk_since(
         each,
     };
     walk.top()?;
-    let mut ladder = Ladder::new(calls, root);
+    let mut open_directories = OpenDirectories::new(calls, root);
     let mut pending = vec![Pending { above: TOP, name: Vec::new(), meta: top, length: 0 }];
     while let Some(next) = pending.pop() {
-        walk.directory(&mut ladder, next)?;
+        walk.directory(&mut open_directories, next)?;
         pending.extend(walk.below.drain(..).rev());
     }
     Ok(walk.finish((began, tick)))
@@ -203,7 +203,7 @@ impl Walk<'_> {
     }
 
     /// Adds the root directory.
-    fn top(&mut self) -> Result<(), Trouble> {
+    fn top(&mut self) -> Result<(), TransferError> {
         // Creating a snapshot changes these times; other changes in the root show in names and attributes.
         let fixed = Meta { mtime: UNKNOWN, ctime: UNKNOWN, size: 0, links: 0, inode: 0, ..self.top };
         self.fingerprint.add(TOP, b"", &fixed);
@@ -222,8 +222,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn proceed(&mut self) -> Result<(), Trouble> {
-        if (self.each)() { Ok(()) } else { Err(Trouble::Ended) }
+    fn proceed(&mut self) -> Result<(), TransferError> {
+        if (self.each)() { Ok(()) } else { Err(TransferError::Ended) }
     }
 
     fn path(&self, directory: usize, name: &[u8]) -> Vec<u8> {
@@ -237,7 +237,7 @@ impl Walk<'_> {
         name: &[u8],
         operation: &'static str,
         errno: Errno,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TransferError> {
         if is_general(errno) {
             return Err(in_tree(b"", operation)(errno));
         }
@@ -247,19 +247,23 @@ impl Walk<'_> {
     }
 
     /// Lists a directory, which may be gone by now.
-    fn directory(&mut self, ladder: &mut Ladder<'_>, found: Pending) -> Result<(), Trouble> {
+    fn directory(
+        &mut self,
+        open_directories: &mut OpenDirectories<'_>,
+        found: Pending,
+    ) -> Result<(), TransferError> {
         self.proceed()?;
         let Pending { above, name, meta, length } = found;
         let is_top = name.is_empty();
         let number = if is_top { TOP } else { self.tree.names.add(above, &name) };
-        let opened = ladder.open(&self.tree.names, number);
+        let opened = open_directories.open(&self.tree.names, number);
         let listed = opened.and_then(|opened| Ok((self.calls.list(opened.as_fd())?, opened)));
         let (names, opened) = match listed {
             Err(errno) if is_top => return Err(in_tree(b"", "list")(errno)),
             Err(errno) => {
                 // Its number goes to the next directory.
                 self.tree.names.remove_last();
-                ladder.forget(number);
+                open_directories.forget(number);
                 return if is_gone(errno) { Ok(()) } else { self.unreadable(above, &name, "list", errno) };
             }
             Ok(listed) => listed,
@@ -285,7 +289,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn is_reserved(&self, name: &[u8]) -> Result<bool, Trouble> {
+    fn is_reserved(&self, name: &[u8]) -> Result<bool, TransferError> {
         match is_reserved(self.calls, self.root, self.magic, name) {
             Err(errno) if is_general(errno) => Err(in_tree(name, "look at")(errno)),
             // An error is reported when the entry itself is examined.
@@ -294,7 +298,7 @@ impl Walk<'_> {
     }
 
     /// Handles a name found in a directory.
-    fn seen(&mut self, directory: BorrowedFd<'_>, found: Pending) -> Result<(), Trouble> {
+    fn seen(&mut self, directory: BorrowedFd<'_>, found: Pending) -> Result<(), TransferError> {
         let Pending { above, name, meta, length } = &found;
         let (above, meta) = (*above, *meta);
         let is_mount = self.is_other_mount(&meta);

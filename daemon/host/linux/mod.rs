@@ -5,6 +5,7 @@
 //! wraps.
 
 mod battery;
+pub mod bench_file;
 mod block;
 pub mod cancel;
 pub mod clock;
@@ -17,10 +18,9 @@ pub mod heap;
 mod holders;
 pub mod hook;
 pub mod interrupt;
-pub mod letters;
 pub mod lock;
 mod loops;
-pub mod medium;
+pub mod memory_pressure;
 mod mkfs;
 mod mount;
 pub mod pages;
@@ -35,9 +35,9 @@ pub mod process_memory;
 pub mod public_files;
 pub mod ramdisk;
 pub mod shutdown;
-pub mod stalls;
 pub mod store;
 mod swap;
+pub mod test_letters;
 pub mod unit_files;
 pub mod work;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::arrivals::Totals;
+use super::taken_in::Totals;
 use crate::record::{Record, Undo};
 use crate::request::Request;
 use crate::vm::Tunable;

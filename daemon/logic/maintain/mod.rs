@@ -5,18 +5,18 @@
 
 pub mod age;
 pub mod alarm;
-pub mod arrivals;
 pub mod budget;
 pub mod chunk;
 pub mod filling;
 pub mod gate;
+pub mod idle_marks;
 pub mod incompressible;
-pub mod marks;
 pub mod pass;
 pub mod pressure;
 pub mod recompress;
-pub mod strength;
 pub mod suspend;
+pub mod taken_in;
+pub mod tighter;
 pub mod writeback;
 
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::age::{Range, recompression_age};
 use super::pass::{Decision, Pages};
 use super::pressure::Level;
-use super::{Cause, span, strength, too_soon};
+use super::{Cause, span, tighter, too_soon};
 use crate::device::algorithm::Algorithm;
 
 /// Default idle ages (ChromeOS, Android).
@@ -101,9 +101,9 @@ fn usable(seen: &Seen) -> Result<(u32, u32), String> {
         return Err("it has no secondary algorithm".to_owned());
     }
     let primary = seen.primary.as_ref();
-    let refused = |algorithm: &Algorithm| primary.and_then(|primary| strength::refusal(primary, algorithm));
+    let refused = |algorithm: &Algorithm| primary.and_then(|primary| tighter::refusal(primary, algorithm));
     let usable = || seen.secondary.iter().filter(|(_, algorithm)| refused(algorithm).is_none());
-    let tighter = |one: &Algorithm, other: &Algorithm| strength::is_tighter(one, other);
+    let tighter = |one: &Algorithm, other: &Algorithm| tighter::is_tighter(one, other);
     let first = usable().reduce(|best, one| if tighter(&one.1, &best.1) == Some(true) { one } else { best });
     let last = usable().reduce(|best, one| if tighter(&best.1, &one.1) == Some(false) { best } else { one });
     match (first, last) {

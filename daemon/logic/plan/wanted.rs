@@ -15,7 +15,7 @@ use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
 use crate::facts::{Does, Facts};
 use crate::finding::Finding;
 use crate::human::human;
-use crate::maintain::strength;
+use crate::maintain::tighter;
 use crate::record::Target;
 use crate::request::{
     Choice, DeviceRequest, KeepRequest, MountRequest, Purpose, RamDiskRequest, Request, Store, Writeback,
@@ -186,7 +186,7 @@ fn tighter_only(
     primary: &Algorithm,
     problems: &mut Vec<Finding>,
 ) -> DeviceRequest {
-    request.recompression.retain(|secondary| match strength::refusal(primary, secondary) {
+    request.recompression.retain(|secondary| match tighter::refusal(primary, secondary) {
         None => true,
         Some(why) => {
             let hint = "write a denser one, such as \"zstd\", or leave it out";

@@ -8,7 +8,7 @@ use crate::config::tmpfs::{self, Meaning};
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 use crate::import::document::{self, Section};
-use crate::maintain::strength;
+use crate::maintain::tighter;
 use crate::overlay::{list, quoted};
 use crate::unit_name::normalised;
 
@@ -324,7 +324,7 @@ impl<'a> Translator<'a> {
         primary: Option<&Algorithm>,
         secondary: Vec<String>,
     ) -> Vec<String> {
-        let useless = |name: &String| strength::refusal(primary?, &Algorithm::parse(name).ok()?);
+        let useless = |name: &String| tighter::refusal(primary?, &Algorithm::parse(name).ok()?);
         let (kept, left_out): (Vec<_>, Vec<_>) =
             secondary.into_iter().partition(|name| useless(name).is_none());
         for why in left_out.iter().filter_map(useless) {

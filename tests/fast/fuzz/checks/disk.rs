@@ -1,6 +1,6 @@
 //! Files of a store after bit rot or manipulation: manifests, states, archives.
 
-use engine::ramdisk::{ArchiveReader, Trouble};
+use engine::ramdisk::{ArchiveReader, TransferError};
 use logic::ramdisk::entry::{Body, Entry};
 use logic::ramdisk::header::{self, BLOCK, Head};
 use logic::ramdisk::hold::refuse_size;
@@ -69,14 +69,16 @@ pub fn archive(data: &[u8]) {
                             assert!(segments.iter().all(|segment| segment.offset + segment.length <= size));
                         }
                         Ok(Err(_)) => {}
-                        Err(trouble) => return assert!(matches!(trouble, Trouble::Bad(_)), "{trouble:?}"),
+                        Err(trouble) => {
+                            return assert!(matches!(trouble, TransferError::Bad(_)), "{trouble:?}");
+                        }
                     }
                 }
                 believed(&entry);
             }
             Ok(None) => break,
             Err(trouble) => {
-                assert!(matches!(trouble, Trouble::Bad(_)), "{trouble:?}");
+                assert!(matches!(trouble, TransferError::Bad(_)), "{trouble:?}");
                 break;
             }
         }

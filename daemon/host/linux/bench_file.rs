@@ -15,7 +15,7 @@ use logic::proc::parse_mountinfo;
 
 /// An open file or block device.
 #[derive(Debug)]
-pub struct Medium {
+pub struct BenchFile {
     file: File,
     shown: String,
 }
@@ -61,7 +61,7 @@ impl Directory {
     }
 
     /// A new file without a name, reached through the page cache.
-    pub fn file(&self) -> Result<Medium, HostError> {
+    pub fn file(&self) -> Result<BenchFile, HostError> {
         let (read_write, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
         let made = match rustix::fs::openat(&self.fd, ".", read_write | OFlags::TMPFILE, mode) {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {
@@ -76,7 +76,7 @@ impl Directory {
             made => made,
         };
         match made {
-            Ok(fd) => Ok(Medium { file: File::from(fd), shown: self.shown.clone() }),
+            Ok(fd) => Ok(BenchFile { file: File::from(fd), shown: self.shown.clone() }),
             Err(errno) => Err(HostError::new(&self.shown, "make a file", errno)),
         }
     }
@@ -102,21 +102,21 @@ impl Directory {
     }
 }
 
-impl Medium {
+impl BenchFile {
     /// Opens a block device with direct I/O.
-    pub fn device(path: &Path) -> Result<Medium, HostError> {
+    pub fn device(path: &Path) -> Result<BenchFile, HostError> {
         let shown = path.display().to_string();
         match rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(fd) => Ok(Medium { file: File::from(fd), shown }),
+            Ok(fd) => Ok(BenchFile { file: File::from(fd), shown }),
             Err(errno) => Err(HostError::new(shown, "open the device node", errno)),
         }
     }
 
     /// Opens the same file with direct I/O; `None` if its file system does not support it.
-    pub fn direct(&self) -> Result<Option<Medium>, HostError> {
+    pub fn direct(&self) -> Result<Option<BenchFile>, HostError> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         match rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(fd) => Ok(Some(Medium { file: File::from(fd), shown: self.shown.clone() })),
+            Ok(fd) => Ok(Some(BenchFile { file: File::from(fd), shown: self.shown.clone() })),
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(None),
             Err(errno) => Err(HostError::new(&self.shown, "open with O_DIRECT", errno)),
         }

@@ -14,7 +14,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
-use logic::maintain::arrivals::Totals;
+use logic::maintain::taken_in::Totals;
 use logic::proc::parse_meminfo;
 use logic::vm::Tunable;
 

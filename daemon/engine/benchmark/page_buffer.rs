@@ -15,22 +15,22 @@ pub struct Sample {
 }
 
 /// Collects pages one by one. Same-filled pages are left out, because no algorithm compresses them.
-pub struct Basket {
+pub struct PageBuffer {
     pub(super) pages: Pages,
     pub(super) kept: usize,
     pub(super) same_filled: usize,
 }
 
-impl Basket {
-    pub fn new(wanted: usize) -> Result<Basket, Error> {
-        Ok(Basket { pages: Pages::new(wanted)?, kept: 0, same_filled: 0 })
+impl PageBuffer {
+    pub fn new(wanted: usize) -> Result<PageBuffer, Error> {
+        Ok(PageBuffer { pages: Pages::new(wanted)?, kept: 0, same_filled: 0 })
     }
 
     pub fn is_full(&self) -> bool {
         self.kept == self.pages.count()
     }
 
-    /// The next free page, to be filled and then [kept](Basket::keep).
+    /// The next free page, to be filled and then [kept](PageBuffer::keep).
     pub fn free(&mut self) -> &mut [u8] {
         self.pages.page_mut(self.kept)
     }
@@ -71,17 +71,17 @@ mod tests {
 
     #[test]
     fn same_filled_pages_are_counted_and_dropped() {
-        let mut basket = Basket::new(4).unwrap();
-        basket.free().fill(7);
-        basket.keep();
+        let mut page_buffer = PageBuffer::new(4).unwrap();
+        page_buffer.free().fill(7);
+        page_buffer.keep();
         for byte in 1..=3 {
-            let page = basket.free();
+            let page = page_buffer.free();
             page.fill(0);
             page[4095] = byte;
-            basket.keep();
+            page_buffer.keep();
         }
-        assert!(!basket.is_full());
-        let sample = basket.done("file", String::new());
+        assert!(!page_buffer.is_full());
+        let sample = page_buffer.done("file", String::new());
         assert_eq!((sample.pages.count(), sample.data.same_filled_share), (3, 0.25));
         assert_eq!(sample.pages.page(2)[4095], 3);
     }

@@ -14,7 +14,7 @@ use super::Disk;
 
 /// An error in packing or extracting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum TransferError {
     /// The archive is damaged.
     #[error("the archive is damaged: {0}")]
     Bad(String),
@@ -32,34 +32,34 @@ pub enum Trouble {
     Ended,
 }
 
-impl Trouble {
+impl TransferError {
     /// An error of reading from a decompressor: with an error number it comes from the kernel, otherwise from the
     /// decompressor.
-    pub fn reading(error: &io::Error) -> Trouble {
+    pub fn reading(error: &io::Error) -> TransferError {
         match error.raw_os_error() {
-            Some(number) => Trouble::Archive(HostError::new("the archive", "read", Errno(number))),
+            Some(number) => TransferError::Archive(HostError::new("the archive", "read", Errno(number))),
             None if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Trouble::Bad("it ends too early".to_owned())
+                TransferError::Bad("it ends too early".to_owned())
             }
-            None => Trouble::Bad(error.to_string()),
+            None => TransferError::Bad(error.to_string()),
         }
     }
 
     /// An error of writing to a compressor.
-    pub fn writing(error: &io::Error) -> Trouble {
-        Trouble::Archive(HostError::io("the archive", "write", error))
+    pub fn writing(error: &io::Error) -> TransferError {
+        TransferError::Archive(HostError::io("the archive", "write", error))
     }
 }
 
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Bad(_) | Trouble::Unusable(_) => {
-                Error::new(ErrorKind::SnapshotCorrupt, trouble.to_string())
+impl From<TransferError> for Error {
+    fn from(error: TransferError) -> Error {
+        match error {
+            TransferError::Bad(_) | TransferError::Unusable(_) => {
+                Error::new(ErrorKind::SnapshotCorrupt, error.to_string())
             }
-            Trouble::Ended => Error::new(ErrorKind::Cancelled, trouble.to_string()),
-            Trouble::Archive(error) => in_store(error),
-            Trouble::Tree(error) => or_full(error, ErrorKind::DiskFull),
+            TransferError::Ended => Error::new(ErrorKind::Cancelled, error.to_string()),
+            TransferError::Archive(error) => in_store(error),
+            TransferError::Tree(error) => or_full(error, ErrorKind::DiskFull),
         }
     }
 }
@@ -129,8 +129,8 @@ pub fn at(object: impl Display, operation: &'static str) -> impl FnOnce(Errno) -
 }
 
 /// An error of an operation on an entry of a tree.
-pub fn in_tree(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> Trouble {
-    move |errno| Trouble::Tree(HostError::new(shown(path), operation, errno))
+pub fn in_tree(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> TransferError {
+    move |errno| TransferError::Tree(HostError::new(shown(path), operation, errno))
 }
 
 /// An error number as `io::Error`, to pass it through a compressor.
@@ -139,11 +139,11 @@ pub fn io_error(errno: Errno) -> io::Error {
 }
 
 /// Completes the path of an error in a tree below `to`.
-pub fn below(to: &Path, trouble: Trouble) -> Trouble {
-    match trouble {
-        Trouble::Tree(error) => {
+pub fn below(to: &Path, error: TransferError) -> TransferError {
+    match error {
+        TransferError::Tree(error) => {
             let path = if error.object == "." { to.to_owned() } else { to.join(&error.object) };
-            Trouble::Tree(HostError { object: path.display().to_string(), ..error })
+            TransferError::Tree(HostError { object: path.display().to_string(), ..error })
         }
         other => other,
     }

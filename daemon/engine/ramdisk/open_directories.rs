@@ -13,16 +13,16 @@ const OPEN: usize = 64;
 
 /// Open directories below a root, each inside the one before it.
 #[derive(Debug)]
-pub struct Ladder<'a> {
+pub struct OpenDirectories<'a> {
     calls: &'a Calls,
     root: BorrowedFd<'a>,
     open: Vec<(usize, Arc<OwnedFd>)>,
 }
 
-impl<'a> Ladder<'a> {
+impl<'a> OpenDirectories<'a> {
     /// Starts at the root.
-    pub fn new(calls: &'a Calls, root: BorrowedFd<'a>) -> Ladder<'a> {
-        Ladder { calls, root, open: Vec::new() }
+    pub fn new(calls: &'a Calls, root: BorrowedFd<'a>) -> OpenDirectories<'a> {
+        OpenDirectories { calls, root, open: Vec::new() }
     }
 
     /// Opens a directory. No component of its path may be a symbolic link or another mount.

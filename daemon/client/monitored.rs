@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::job::Finished;
-use super::{out, value};
+use super::{bus_value, out};
 use logic::error::ErrorKind;
 use logic::human::human;
 use logic::sample::StateView;
@@ -61,7 +61,7 @@ struct Line<'a> {
 
 /// The known objects.
 #[derive(Debug, Default)]
-pub struct World {
+pub struct Monitored {
     objects: Objects,
 }
 
@@ -95,10 +95,10 @@ impl Event {
     }
 }
 
-impl World {
+impl Monitored {
     /// The initial state.
-    pub fn new(objects: Objects) -> World {
-        World { objects }
+    pub fn new(objects: Objects) -> Monitored {
+        Monitored { objects }
     }
 
     /// The first line; changes after it are reported.
@@ -207,7 +207,7 @@ impl World {
                 // Reported by the events of Problems, Chosen and Finished.
                 (MANAGER, "ProblemDetails") | (BENCHMARK, "Results") | (JOB, _) => {}
                 _ => {
-                    let of = |value| value::of_property(&property, value);
+                    let of = |value| bus_value::of_property(&property, value);
                     let text = match before {
                         Value::Null => format!("{property} {}", of(&after)),
                         _ => format!("{property} {} -> {}", of(&before), of(&after)),
@@ -319,8 +319,11 @@ mod tests {
     /// Lines for a sequence of signals.
     fn lines(news: Vec<News>) -> Vec<String> {
         let objects = [(path("/device/zram0"), [(DEVICE.to_owned(), device("active"))].into())].into();
-        let mut world = World::new(objects);
-        news.into_iter().flat_map(|news| world.hear(news)).map(|event| event.line("12:00:00.000")).collect()
+        let mut monitored = Monitored::new(objects);
+        news.into_iter()
+            .flat_map(|news| monitored.hear(news))
+            .map(|event| event.line("12:00:00.000"))
+            .collect()
     }
 
     #[test]
@@ -417,15 +420,15 @@ mod tests {
     #[test]
     fn the_first_line_counts_the_objects() {
         let objects = [(path("/device/zram0"), [(DEVICE.to_owned(), device("active"))].into())].into();
-        let line = World::new(objects).greeting().line("12:00:00.000");
+        let line = Monitored::new(objects).greeting().line("12:00:00.000");
         assert_eq!(line, "12:00:00.000 zramd  watching 1 zram devices and 0 RAM disks");
     }
 
     #[test]
     fn json_lines_have_time_event_and_object() {
-        let mut world = World::default();
+        let mut monitored = Monitored::default();
         let changed = News::Changed(path("/device/zram0"), DEVICE.to_owned(), map(json!({"State": "ready"})));
-        let event = world.hear(changed).remove(0);
+        let event = monitored.hear(changed).remove(0);
         let line: Value = serde_json::from_str(&event.json("2026-11-21T12:00:00.000+00:00")).unwrap();
         assert_eq!(
             line,

@@ -44,7 +44,7 @@ pub fn refusal(primary: &Algorithm, secondary: &Algorithm) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::maintain::strength::*;
+    use crate::maintain::tighter::*;
 
     fn tighter(primary: &str, secondary: &str) -> Option<bool> {
         is_tighter(&Algorithm::parse(primary).unwrap(), &Algorithm::parse(secondary).unwrap())

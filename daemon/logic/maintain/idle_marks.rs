@@ -119,7 +119,7 @@ pub fn shared_age(marking: Marking, own: Duration, other: Option<Duration>) -> (
 mod tests {
     use proptest::prelude::*;
 
-    use crate::maintain::marks::*;
+    use crate::maintain::idle_marks::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
 

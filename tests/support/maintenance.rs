@@ -8,8 +8,8 @@ use host::{BlockProbe, Host};
 use logic::config::{self, Loaded};
 use logic::device::attribute::Attribute;
 use logic::maintain::Cause;
+use logic::maintain_report::Report;
 use logic::order::Maintain;
-use logic::upkeep::Report;
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
 
