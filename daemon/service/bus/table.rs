@@ -146,33 +146,41 @@ impl<T: Object> Interface for Table<T> {
         self.0.introspect_to_writer(&mut members, level);
         let end = members.rfind("</interface>").map_or(members.len(), |end| end - level);
         let (before, end) = members.split_at(end);
-        let properties =
-            T::State::all().map(|property| introspection(&property, level + 2)).collect::<String>();
+        let state = T::State::default();
         // Writing to a string does not fail.
-        write!(writer, "{before}{properties}{end}").ok();
+        writer.write_str(before).ok();
+        for property in T::State::all() {
+            introspect(writer, &property, &variant(property.value(&state)), level + 2).ok();
+        }
+        writer.write_str(end).ok();
     }
 }
 
-/// A property as zbus writes one.
-fn introspection<T: Properties>(property: &Property<T>, level: usize) -> String {
+/// Writes a property as zbus does.
+fn introspect<T>(
+    writer: &mut dyn Write,
+    property: &Property<T>,
+    value: &Variant<'_>,
+    level: usize,
+) -> std::fmt::Result {
     let Property { name, text, detail, .. } = property;
-    let value = variant(property.value(&T::default()));
-    let kind = value.value_signature();
     let blank = if detail.is_empty() { "" } else { " " };
-    let comment = format!("{:level$}<!--\n{:level$} {text}{blank}{detail}\n{:level$} -->\n", "", "", "");
+    let kind = value.value_signature();
+    write!(
+        writer,
+        "{:level$}<!--\n{:level$} {text}{blank}{detail}\n{:level$} -->\n\
+         {:level$}<property name=\"{name}\" type=\"{kind}\" access=\"read\"",
+        "", "", "", ""
+    )?;
     let signal = match property.signal {
-        Signal::Change => {
-            return format!(
-                "{comment}{:level$}<property name=\"{name}\" type=\"{kind}\" access=\"read\"/>\n",
-                ""
-            );
-        }
+        Signal::Change => return writer.write_str("/>\n"),
         Signal::Const => "const",
         Signal::None => "false",
     };
-    format!(
-        "{comment}{:level$}<property name=\"{name}\" type=\"{kind}\" access=\"read\">\n{:level$}  <annotation \
-         name=\"org.freedesktop.DBus.Property.EmitsChangedSignal\" value=\"{signal}\"/>\n{:level$}</property>\n",
-        "", "", ""
+    write!(
+        writer,
+        ">\n{:level$}  <annotation name=\"org.freedesktop.DBus.Property.EmitsChangedSignal\" value=\"{signal}\"/>\n\
+         {:level$}</property>\n",
+        "", ""
     )
 }
