@@ -342,17 +342,14 @@ impl Order {
     /// Parses the words of the command line.
     pub fn parse(words: &[String]) -> Result<Order, String> {
         let Some((verb, rest)) = words.split_first() else { return Err("which verb?".to_owned()) };
-        if verb == "kept"
-            && let Some(order) = of_older_unit(rest)
-        {
-            return Ok(order);
-        }
         let is_old = verb == "kept" || rest.iter().any(|word| word.starts_with("--"));
         if is_old {
-            return Err(format!(
-                "`{}` is of another version of zramd; after an upgrade, run `systemctl daemon-reload`",
-                words.join(" ")
-            ));
+            return of_older_unit(words).ok_or_else(|| {
+                let words = words.join(" ");
+                format!(
+                    "`{words}` is of another version of zramd; after an upgrade, run `systemctl daemon-reload`"
+                )
+            });
         }
         let (name, json) = match rest {
             [] => (None, None),
@@ -377,7 +374,10 @@ impl Order {
 /// An order in the words before JSON, `kept VERB NAME [--reason REASON] [--config FILE]`: until `systemctl daemon-reload`, PID 1 runs the
 /// units of the version that was there before an upgrade, and the last save must not depend on that.
 fn of_older_unit(words: &[String]) -> Option<Order> {
-    let [verb, name, options @ ..] = words else { return None };
+    let [kept, verb, name, options @ ..] = words else { return None };
+    if kept != "kept" {
+        return None;
+    }
     let options = options.chunks(2).map(|option| match option {
         [option, value] if matches!(option.as_str(), "--reason" | "--config") => Some((&option[2..], value)),
         _ => None,
