@@ -13,6 +13,7 @@ use logic::overlay::Override;
 use logic::property::{Machine, Properties, Value};
 use logic::sample::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
 use logic::text::nearest;
+use logic::view::View;
 use service::names::{device_path_or_none, disk_path_or_none};
 
 /// Properties in their order: name and value.
@@ -61,8 +62,8 @@ pub fn render(properties: &Lines, wanted: &[String], bare: bool) -> String {
 /// The properties of the machine, without the state of the daemon and what `doctor` shows.
 pub fn machine(snapshot: Snapshot, config_files: &[PathBuf], overrides: &[Override]) -> Lines {
     let files = config_files.iter().map(|path| path.display().to_string()).collect();
-    let (snapshot, overrides) = (Arc::new(snapshot), overrides.to_vec());
-    let machine = Machine { snapshot, files, overrides, ..Machine::default() };
+    let view = View { files, overrides: overrides.to_vec(), ..View::default() };
+    let machine = Machine { snapshot: Arc::new(snapshot), view: Arc::new(view), ..Machine::default() };
     lines(&machine).filter(|(name, _)| !ONLY_ON_THE_BUS.contains(name)).collect()
 }
 

@@ -8,6 +8,7 @@ use super::figure::{self, FIGURES, Figure};
 use super::maintain_report;
 use super::overlay::{Command, Override};
 use super::sample::{DeviceView, DiskView, MountView, Snapshot, SwapView};
+use super::view::View;
 use super::vm::VmView;
 
 /// What a property has, in types that the bus knows.
@@ -107,10 +108,8 @@ pub struct Machine {
     pub snapshot: Arc<Snapshot>,
     /// What the daemon does; empty without one.
     pub state: &'static str,
-    /// Configuration files, lowest precedence first.
-    pub files: Vec<String>,
-    /// Overrides until the next boot.
-    pub overrides: Vec<Override>,
+    /// The configuration.
+    pub view: Arc<View>,
 }
 
 fn override_row(found: &Override) -> (String, String, String, String, String) {
@@ -138,8 +137,8 @@ impl Properties for Machine {
             property("ProblemDetails", Signal::Change, |at| Value::Fives(at.snapshot.problems.iter().map(|found| (found.level.to_string(), found.code.to_string(), found.object.clone(), found.sentence(), found.remedy.clone())).collect()), "The same with all there is to show: level (`error`, `warning`, or `note` for what is intended), code, object, sentence, and what to do."),
             property("Capabilities", Signal::Change, |at| Value::Texts(at.snapshot.capabilities.clone()), "What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`, `idle`."),
             property("SupportedAlgorithms", Signal::Change, |at| Value::Texts(at.snapshot.devices.first().map(|device| device.available_algorithms.clone()).unwrap_or_default()), "Compression algorithms that this kernel offers; empty while there is no device to ask."),
-            property("ConfigFiles", Signal::Change, |at| Value::Texts(at.files.clone()), "Configuration files that were read, lowest precedence first."),
-            property("Overrides", Signal::Change, |at| Value::Fives(at.overrides.iter().map(override_row).collect()), "What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`, `disk resize` or `set`. UnsetOverride removes it."),
+            property("ConfigFiles", Signal::Change, |at| Value::Texts(at.view.files.clone()), "Configuration files that were read, lowest precedence first."),
+            property("Overrides", Signal::Change, |at| Value::Fives(at.view.overrides.iter().map(override_row).collect()), "What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`, `disk resize` or `set`. UnsetOverride removes it."),
             property("VmSettings", Signal::Change, |at| Value::Fours(at.snapshot.vm.iter().map(setting_row).collect()), "Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it was before and will be again. Changes by other programs are kept."),
             property("PressureLevel", Signal::Change, |at| text(at.snapshot.pressure.word()), "How short memory is, where `[maintenance]` asks to follow that: `none`, `moderate`, `severe` or `critical`."),
             property("PressureReason", Signal::Change, |at| text(&at.snapshot.pressure_reason), "Why: how much of the time tasks waited for memory, and what compressed swap holds; empty at the level `none`."),

@@ -40,13 +40,8 @@ impl Object for Manager {
     type State = Machine;
 
     async fn state(&self) -> Machine {
-        let view = self.core.view();
-        Machine {
-            snapshot: self.core.sample().await,
-            state: self.core.state(),
-            files: view.files.clone(),
-            overrides: view.overrides.clone(),
-        }
+        let snapshot = self.core.sample().await;
+        Machine { snapshot, state: self.core.state(), view: self.core.view() }
     }
 }
 
