@@ -68,13 +68,15 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
     let edits = obsolete_overrides(&sources.0, &loaded, &survey, targets);
     let obsolete = (!edits.is_empty()).then(|| {
         let (mut kept, found) = sources;
-        kept.retain_mut(|(path, text)| match edits.iter().find(|edit| *path == *edit.path) {
-            Some(Edit { after: Some(rest), .. }) => {
-                text.clone_from(rest);
-                true
+        kept.retain_mut(|(path, text)| {
+            match edits.iter().find(|edit| path.as_os_str() == edit.path.as_str()) {
+                Some(Edit { after: Some(rest), .. }) => {
+                    text.clone_from(rest);
+                    true
+                }
+                Some(_) => false,
+                None => true,
             }
-            Some(_) => false,
-            None => true,
         });
         Obsolete { view: View::of(&files::load(root, (kept, found))), edits }
     });
