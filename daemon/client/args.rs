@@ -227,7 +227,7 @@ pub enum Command {
     },
     /// RAM disks that outlive a reboot, and their snapshots
     #[command(subcommand)]
-    Disk(Disk),
+    Ramdisk(Ramdisk),
     /// Propose a configuration for this machine, and write it after a yes
     Init(Init),
     /// Take everything away that zramd set up, after a yes, and disable it at boot; configuration and snapshots are kept
@@ -418,7 +418,7 @@ pub struct Unset {
     /// Device or RAM disk, then the keys that `set` assigned; with --runtime, devices and RAM disks
     #[arg(required_unless_present = "all", value_name = "NAME")]
     pub names: Vec<String>,
-    /// What `create`, `remove`, `resize`, `limit`, `swap off`, `disk resize` and `set --runtime` left
+    /// What `create`, `remove`, `resize`, `limit`, `swap off`, `ramdisk resize` and `set --runtime` left
     #[arg(long)]
     pub runtime: bool,
     /// Of every device and RAM disk
@@ -469,7 +469,7 @@ pub struct Create {
 
 /// `disk`.
 #[derive(Debug, Subcommand)]
-pub enum Disk {
+pub enum Ramdisk {
     /// List RAM disks with what is kept of them
     List(JsonForm),
     /// Explain how keeping them goes

@@ -34,7 +34,7 @@ async fn device(bus: &Bus, name: &str) -> Result<OwnedObjectPath> {
 
 /// The name of a device, by its name or its node.
 fn device_name(name: &str) -> Result<&str> {
-    let remedy = if name.contains('/') { "" } else { "; for RAM disks there is `zramdctl disk`" };
+    let remedy = if name.contains('/') { "" } else { "; for RAM disks there is `zramdctl ramdisk`" };
     let wrong = || Error::new(ErrorKind::NotFound, format!("{name} is no zram device{remedy}"));
     Some(bare(name)).filter(|name| device_number(name).is_some()).ok_or_else(wrong)
 }

@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use logic::figure::{Figure, Unit, Value, named};
-use logic::sample::{DeviceView, DiskView, Snapshot};
+use logic::sample::{DeviceView, RamdiskView, Snapshot};
 
 /// One line of the list.
 #[derive(Debug, Clone, Copy)]
@@ -10,23 +10,23 @@ pub enum Row<'a> {
     /// A zram device.
     Device(&'a DeviceView),
     /// A tmpfs.
-    Disk(&'a DiskView),
+    Ramdisk(&'a RamdiskView),
 }
 
 impl<'a> Row<'a> {
     /// Devices by number, then disks by name.
     pub fn all(snapshot: &'a Snapshot) -> Vec<Row<'a>> {
         let devices = snapshot.devices.iter().map(Row::Device);
-        devices.chain(snapshot.disks.iter().map(Row::Disk)).collect()
+        devices.chain(snapshot.ramdisks.iter().map(Row::Ramdisk)).collect()
     }
 
     /// The devices and the disks among these rows.
-    pub fn split(rows: &[Row<'a>]) -> (Vec<&'a DeviceView>, Vec<&'a DiskView>) {
+    pub fn split(rows: &[Row<'a>]) -> (Vec<&'a DeviceView>, Vec<&'a RamdiskView>) {
         let (mut devices, mut disks) = (Vec::new(), Vec::new());
         for row in rows {
             match row {
                 Row::Device(device) => devices.push(*device),
-                Row::Disk(disk) => disks.push(*disk),
+                Row::Ramdisk(disk) => disks.push(*disk),
             }
         }
         (devices, disks)
@@ -36,7 +36,7 @@ impl<'a> Row<'a> {
     pub fn name(self) -> &'a str {
         match self {
             Row::Device(device) => &device.name,
-            Row::Disk(disk) => &disk.name,
+            Row::Ramdisk(disk) => &disk.name,
         }
     }
 
@@ -44,7 +44,7 @@ impl<'a> Row<'a> {
     pub fn managed(self) -> bool {
         match self {
             Row::Device(device) => device.managed,
-            Row::Disk(_) => true,
+            Row::Ramdisk(_) => true,
         }
     }
 }
@@ -62,7 +62,7 @@ pub struct Column {
     /// Its description, a sentence.
     meaning: &'static str,
     device: Source,
-    disk: fn(&DiskView) -> Cell,
+    disk: fn(&RamdiskView) -> Cell,
 }
 
 /// The cell of a figure.
@@ -92,8 +92,8 @@ impl Column {
                 Source::Figure(figure) => of_figure(figure, device),
                 Source::Other(cell) => cell(device),
             },
-            Row::Disk(disk) if !disk.mounted && self.right => Cell::Empty,
-            Row::Disk(disk) => (self.disk)(disk),
+            Row::Ramdisk(disk) if !disk.mounted && self.right => Cell::Empty,
+            Row::Ramdisk(disk) => (self.disk)(disk),
         }
     }
 
@@ -108,7 +108,7 @@ impl Column {
 const fn text(
     name: &'static str,
     device: fn(&DeviceView) -> Cell,
-    disk: fn(&DiskView) -> Cell,
+    disk: fn(&RamdiskView) -> Cell,
     meaning: &'static str,
 ) -> Column {
     Column { name, alias: None, default: false, right: false, meaning, device: Source::Other(device), disk }
@@ -117,14 +117,14 @@ const fn text(
 const fn number(
     name: &'static str,
     device: fn(&DeviceView) -> Cell,
-    disk: fn(&DiskView) -> Cell,
+    disk: fn(&RamdiskView) -> Cell,
     meaning: &'static str,
 ) -> Column {
     Column { right: true, ..text(name, device, disk, meaning) }
 }
 
 /// A figure of the table, by its name there.
-const fn figure(name: &'static str, figure: &str, disk: fn(&DiskView) -> Cell) -> Column {
+const fn figure(name: &'static str, figure: &str, disk: fn(&RamdiskView) -> Cell) -> Column {
     let figure = named(figure);
     Column {
         name,
@@ -145,7 +145,7 @@ const fn alias(alias: &'static str, column: Column) -> Column {
     Column { alias: Some(alias), ..column }
 }
 
-fn none(_: &DiskView) -> Cell {
+fn none(_: &RamdiskView) -> Cell {
     Cell::Empty
 }
 

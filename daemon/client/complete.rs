@@ -76,7 +76,7 @@ fn command() -> Command {
     Cli::command().mut_subcommands(|command| {
         let names = match command.get_name() {
             "list" | "status" | "show" | "set" | "unset" => devices_and_disks,
-            "disk" => return command.mut_subcommands(|command| with_names(command, disks)),
+            "ramdisk" => return command.mut_subcommands(|command| with_names(command, disks)),
             "swap" => return command.mut_subcommands(|command| with_names(command, devices)),
             _ => devices,
         };
@@ -135,7 +135,7 @@ fn devices() -> Vec<CompletionCandidate> {
 }
 
 fn disks() -> Vec<CompletionCandidate> {
-    machine().disks.iter().map(|view| CompletionCandidate::new(&view.name)).collect()
+    machine().ramdisks.iter().map(|view| CompletionCandidate::new(&view.name)).collect()
 }
 
 /// Keys of the section on the command line.
@@ -150,7 +150,7 @@ fn assignments() -> Vec<CompletionCandidate> {
 fn snapshots() -> Vec<CompletionCandidate> {
     let words: Vec<String> = std::env::args().collect();
     let machine = machine();
-    let disk = machine.disks.iter().find(|disk| words.contains(&disk.name));
+    let disk = machine.ramdisks.iter().find(|disk| words.contains(&disk.name));
     let lines = disk.map(|disk| disk.status.snapshots.as_slice()).unwrap_or_default();
     lines.iter().map(|line| CompletionCandidate::new(line.generation.to_string())).collect()
 }

@@ -11,7 +11,7 @@ use zbus::{Connection, DynamicType, OwnedVariant, Proxy};
 use host::linux::unit_files;
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
-use logic::sample::DiskView;
+use logic::sample::RamdiskView;
 use logic::unit::ramdisk::saving_timer;
 use service::reply::{THE_BUS, ZRAMD};
 use service::{NAME, ROOT, next_saves};
@@ -60,7 +60,7 @@ pub fn of_call(error: zbus::Error) -> Error {
 const NO_REPLY: &str = "org.freedesktop.DBus.Error.NoReply";
 
 /// When a timer of systemd saves a disk next, in microseconds since 1970; 0 if never, or without systemd.
-pub fn next_save(disk: &DiskView) -> u64 {
+pub fn next_save(disk: &RamdiskView) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Some(runtime) = runtime.ok().filter(|_| disk.is_kept()) else { return 0 };
     runtime.block_on(async {

@@ -24,8 +24,7 @@ use host::{Host, MachineFile};
 use logic::benchmark::cache::Unusable;
 use logic::change::Change;
 use logic::config::Loaded;
-use logic::config::settings::RamDiskSettings;
-use logic::disk_health::store_nearly_full;
+use logic::config::settings::RamdiskSettings;
 use logic::exit::ExitStatus;
 use logic::finding::{self, Code, Finding, Level, has_errors};
 use logic::hibernation::{Lack, Machine, is_set};
@@ -34,6 +33,7 @@ use logic::oom::{Killers, SHOW};
 use logic::overlay;
 use logic::plan::Plan;
 use logic::proc::{self, Mounts, SwapLine, kernel_version};
+use logic::ramdisk_health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 
 /// Symbolic links that the kernel follows in a path (path_resolution(7)).
@@ -193,7 +193,7 @@ fn stores(host: &LinuxHost, snapshot: &Snapshot, loaded: &Loaded, found: &mut Ve
     let Ok(mounts) = host.bytes(MachineFile::Mountinfo) else { return };
     let mounts = Mounts::parse(&mounts);
     for settings in &loaded.settings.ramdisks {
-        let (Some(keep), Some(disk)) = (&settings.keep, snapshot.disk(&settings.name)) else { continue };
+        let (Some(keep), Some(disk)) = (&settings.keep, snapshot.ramdisk(&settings.name)) else { continue };
         if may_not_answer(&mounts, &keep.store) {
             continue;
         }
@@ -382,7 +382,7 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
     let mut add = |level, code, message: &str, remedy| {
         found.push(Finding::new(level, code, "", message, remedy));
     };
-    let is_kept = |disk: &RamDiskSettings| disk.keep.is_some();
+    let is_kept = |disk: &RamdiskSettings| disk.keep.is_some();
     if let Some(why) = &standing.not_loading
         && loaded.settings.ramdisks.iter().any(is_kept)
     {

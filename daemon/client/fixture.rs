@@ -10,8 +10,8 @@ use logic::maintain::pressure;
 use logic::maintain_report::{Action, Budget, Report, Total, Used};
 use logic::ramdisk::Persist;
 use logic::sample::{
-    DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
-    Stats, SwapView,
+    DeviceView, MemoryView, MountView, RamdiskView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot,
+    StateView, Stats, SwapView,
 };
 use logic::vm::VmView;
 
@@ -224,14 +224,14 @@ pub fn machine() -> Snapshot {
             },
             written_back(),
         ],
-        disks: vec![
-            DiskView {
+        ramdisks: vec![
+            RamdiskView {
                 name: "logs".to_owned(),
                 mount_point: "/var/log".to_owned(),
                 fs_type: "tmpfs".to_owned(),
-                ..DiskView::default()
+                ..RamdiskView::default()
             },
-            DiskView {
+            RamdiskView {
                 name: "scratch".to_owned(),
                 mount_point: "/var/cache/scratch".to_owned(),
                 fs_type: "tmpfs".to_owned(),
@@ -242,7 +242,7 @@ pub fn machine() -> Snapshot {
                 free_bytes: 59 * MIB,
                 free_inodes: 99_000,
                 persistence: Persist::None,
-                ..DiskView::default()
+                ..RamdiskView::default()
             },
         ],
         vm: [("vm.swappiness", "150", "60"), ("vm.page-cluster", "3", "3")]

@@ -46,7 +46,7 @@ fn section(name: &str) -> String {
 
 /// The kind of a section, and an error for a key that it does not have, or that cannot be changed here.
 fn kind_with(section: &str, key: &str) -> Result<SectionKind, Error> {
-    let kind = SectionKind::of(section).unwrap_or(SectionKind::RamDisk);
+    let kind = SectionKind::of(section).unwrap_or(SectionKind::Ramdisk);
     let allowed = keys(section)?;
     if kind.key(key).is_some() || allowed.is_empty() {
         check(section, key)?;

@@ -11,7 +11,7 @@ use engine::Error;
 use engine::sample::Detail;
 use logic::exit::ExitStatus;
 use logic::finding::Finding;
-use logic::sample::{DeviceView, DiskView, SCHEMA_VERSION, Snapshot, StateView};
+use logic::sample::{DeviceView, RamdiskView, SCHEMA_VERSION, Snapshot, StateView};
 use logic::table;
 
 /// Form of the list.
@@ -32,7 +32,7 @@ pub struct Form {
 struct Document<'a> {
     schema_version: u32,
     devices: Vec<&'a DeviceView>,
-    disks: Vec<&'a DiskView>,
+    ramdisks: Vec<&'a RamdiskView>,
     problems: &'a [Finding],
 }
 
@@ -76,8 +76,8 @@ fn is_set_up(row: &Row<'_>) -> bool {
 }
 
 fn document<'a>(snapshot: &'a Snapshot, rows: &[Row<'a>]) -> Document<'a> {
-    let (devices, disks) = Row::split(rows);
-    Document { schema_version: SCHEMA_VERSION, devices, disks, problems: &snapshot.problems }
+    let (devices, ramdisks) = Row::split(rows);
+    Document { schema_version: SCHEMA_VERSION, devices, ramdisks, problems: &snapshot.problems }
 }
 
 /// The list as text.
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(value["schema_version"], 1);
         assert_eq!(value["devices"].as_array().unwrap().len(), 1);
         assert_eq!(value["devices"][0]["disk_size_bytes"], 4u64 << 30);
-        assert_eq!(value["disks"][0]["name"], "scratch");
+        assert_eq!(value["ramdisks"][0]["name"], "scratch");
         assert_eq!(value["problems"][0]["code"], "writes-failed");
         assert_eq!(text.parse::<serde_json::Value>().unwrap(), value);
     }

@@ -2,7 +2,7 @@
 
 use logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
 use logic::maintain_report::{Budget, Total};
-use logic::sample::{DeviceView, DiskView};
+use logic::sample::{DeviceView, RamdiskView};
 
 /// Metrics of each device that is set up, in addition to [`FIGURES`].
 const SIZES: &[Metric<DeviceView>] = &[
@@ -33,10 +33,15 @@ pub fn device() -> impl Iterator<Item = &'static Metric<DeviceView>> {
 }
 
 /// Metrics of each mounted RAM disk.
-pub const DISK: &[Metric<DiskView>] = &[
-    gauge("disk_size", Unit::Bytes, |view| Some(view.size_bytes.into()), "How much fits on the RAM disk."),
-    gauge("disk_used", Unit::Bytes, |view| Some(view.used_bytes.into()), "How much is on the RAM disk."),
-    gauge("disk_free_inodes", Unit::None, |view| view.files_left().map(Value::from), "Files that still fit."),
+pub const RAMDISK: &[Metric<RamdiskView>] = &[
+    gauge("ramdisk_size", Unit::Bytes, |view| Some(view.size_bytes.into()), "How much fits on the RAM disk."),
+    gauge("ramdisk_used", Unit::Bytes, |view| Some(view.used_bytes.into()), "How much is on the RAM disk."),
+    gauge(
+        "ramdisk_free_inodes",
+        Unit::None,
+        |view| view.files_left().map(Value::from),
+        "Files that still fit.",
+    ),
 ];
 
 /// Metrics of each maintenance policy that has run since boot. The kernel does not count recompressed pages.

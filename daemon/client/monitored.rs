@@ -69,7 +69,7 @@ const MANAGER: &str = "org.zramd1.Manager";
 const DEVICE: &str = "org.zramd1.Device";
 const SWAP: &str = "org.zramd1.Swap";
 const FILESYSTEM: &str = "org.zramd1.Filesystem";
-const RAM_DISK: &str = "org.zramd1.RamDisk";
+const RAMDISK: &str = "org.zramd1.RamDisk";
 const BENCHMARK: &str = "org.zramd1.Benchmark";
 const JOB: &str = "org.zramd1.Job";
 
@@ -105,9 +105,9 @@ impl Monitored {
     pub fn greeting(&self) -> Event {
         let count =
             |interface: &str| self.objects.values().filter(|object| object.contains_key(interface)).count();
-        let (devices, disks) = (count(DEVICE), count(RAM_DISK));
+        let (devices, disks) = (count(DEVICE), count(RAMDISK));
         let text = format!("watching {devices} zram devices and {disks} RAM disks");
-        Event::new("watching", "zramd".to_owned(), text, json!({"devices": devices, "disks": disks}))
+        Event::new("watching", "zramd".to_owned(), text, json!({"devices": devices, "ramdisks": disks}))
     }
 
     /// Applies a signal, and returns the events.
@@ -151,8 +151,8 @@ impl Monitored {
         match below.trim_start_matches('/').split_once('/') {
             Some(("device", name)) => name.to_owned(),
             Some(("job", number)) => format!("job {number}"),
-            Some(("disk", escaped)) => {
-                let name = self.property(path, RAM_DISK, "Name").and_then(Value::as_str);
+            Some(("ramdisk", escaped)) => {
+                let name = self.property(path, RAMDISK, "Name").and_then(Value::as_str);
                 format!("ramdisk.{}", name.unwrap_or(escaped))
             }
             _ => "zramd".to_owned(),
@@ -186,7 +186,7 @@ impl Monitored {
             self.objects.remove(path);
         }
         // The end of a job is reported by Finished, and a removed swap or file system by the change of the role.
-        if gone.contains(&DEVICE) || gone.contains(&RAM_DISK) {
+        if gone.contains(&DEVICE) || gone.contains(&RAMDISK) {
             return vec![Event::new("gone", name, "is gone", Value::Null)];
         }
         Vec::new()
@@ -234,7 +234,7 @@ fn appearance(interface: &str, properties: &Properties) -> Option<(&'static str,
                 ("appeared", format!("appeared: {}, {words}", text("Role")))
             }
         },
-        RAM_DISK => ("appeared", format!("appeared on {}", text("MountPoint"))),
+        RAMDISK => ("appeared", format!("appeared on {}", text("MountPoint"))),
         FILESYSTEM => ("interface", format!("mounted on {} as {}", text("MountPoint"), text("FsType"))),
         SWAP => {
             let active = properties.get("Active") == Some(&Value::Bool(true));
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn objects_come_and_go_once() {
         let zram1 = path("/device/zram1");
-        let disk = path("/disk/a_2db");
+        let disk = path("/ramdisk/a_2db");
         let add = |path: &String, interface: &str, value| {
             News::Added(path.clone(), [(interface.to_owned(), map(value))].into())
         };
@@ -355,11 +355,11 @@ mod tests {
                 add(&path("/device/zram0"), DEVICE, Value::Object(device("active"))),
                 add(&zram1, DEVICE, Value::Object(device("active"))),
                 add(&zram1, SWAP, json!({"Active": true, "Priority": 100})),
-                add(&disk, RAM_DISK, json!({"Name": "a-b", "MountPoint": "/srv"})),
+                add(&disk, RAMDISK, json!({"Name": "a-b", "MountPoint": "/srv"})),
                 News::Removed(zram1.clone(), vec![SWAP.to_owned()]),
                 News::Removed(zram1.clone(), vec![DEVICE.to_owned()]),
                 News::Removed(zram1, vec![DEVICE.to_owned()]),
-                News::Removed(disk, vec![RAM_DISK.to_owned()]),
+                News::Removed(disk, vec![RAMDISK.to_owned()]),
             ]),
             [
                 "12:00:00.000 zram1  appeared: swap, active, 64.0 MiB, zstd",

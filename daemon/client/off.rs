@@ -77,7 +77,7 @@ fn announce(survey: &Survey) {
             }
             _ if off::is_kept(change, survey) => format!("  {target}, which is saved first"),
             Some(path) if change.action == Action::Refuse => {
-                let used = survey.facts.disk_used.get(path.as_bytes());
+                let used = survey.facts.ramdisk_used.get(path.as_bytes());
                 let used = used.map_or(String::new(), |bytes| format!(" ({})", human(*bytes)));
                 format!("  {target}: what is on {path}{used} is lost")
             }
@@ -176,7 +176,7 @@ impl Units<LinuxHost> for Pid1 {
     }
 
     fn save(&mut self, _: &mut LinuxHost, name: &str) -> Result<(), Error> {
-        Ok(pid_1::start(&[&format!("zramd-disk-save@{name}.service")])?)
+        Ok(pid_1::start(&[&format!("zramd-ramdisk-save@{name}.service")])?)
     }
 
     fn start(&mut self, _: &mut LinuxHost, unit: &str) -> Result<(), Error> {

@@ -93,7 +93,7 @@ pub async fn unset(cli: &Cli, names: &[String], change: Change) -> Result<ExitSt
 /// Refuses a key beside a name: `unset --runtime` removes all overrides of an object.
 pub fn check_names(names: &[String]) -> Result<(), Error> {
     let Some((name, others)) = names.split_first() else { return Ok(()) };
-    let kind = SectionKind::of(changes::bare(name)).unwrap_or(SectionKind::RamDisk);
+    let kind = SectionKind::of(changes::bare(name)).unwrap_or(SectionKind::Ramdisk);
     match others.iter().find(|other| kind.key(other).is_some()) {
         Some(key) => {
             let message = format!(
@@ -140,7 +140,7 @@ mod tests {
             ),
             (
                 run("ramdisk.logs"),
-                "# x\n[ramdisk.logs]\nsize = \"2GiB\" # disk resize\n".to_owned(),
+                "# x\n[ramdisk.logs]\nsize = \"2GiB\" # ramdisk resize\n".to_owned(),
             ),
             (
                 run("zram0"),

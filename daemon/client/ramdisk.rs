@@ -1,4 +1,4 @@
-//! `zramdctl disk`: persistent RAM disks and their snapshots.
+//! `zramdctl ramdisk`: persistent RAM disks and their snapshots.
 //!
 //! Reading needs neither privileges nor the daemon. Changes go through the daemon; without one, root runs `zramd-worker`
 //! directly, as the units do.
@@ -13,7 +13,7 @@ use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
 use super::amount::amount;
-use super::args::{Cli, Disk, Json};
+use super::args::{Cli, Json, Ramdisk};
 use super::changes::finish;
 use super::connect::{self, Bus};
 use super::job::Jobs;
@@ -26,10 +26,10 @@ use logic::exit::ExitStatus;
 use logic::human::{human, short};
 use logic::order::{self, Order};
 use logic::ramdisk::hold::Hold;
-use logic::ramdisk::is_disk_name;
+use logic::ramdisk::is_ramdisk_name;
 use logic::ramdisk::place::STORES;
 use logic::ramdisk::status::{LoadState, SaveResult};
-use logic::sample::{DiskView, SCHEMA_VERSION, Snapshot};
+use logic::sample::{RamdiskView, SCHEMA_VERSION, Snapshot};
 use logic::table;
 
 const INTERFACE: &str = "org.zramd1.RamDisk";
@@ -44,27 +44,27 @@ struct Document<'a, T: Serialize> {
     content: HashMap<&'static str, &'a T>,
 }
 
-pub fn run(cli: &Cli, command: &Disk) -> std::result::Result<ExitStatus, Error> {
+pub fn run(cli: &Cli, command: &Ramdisk) -> std::result::Result<ExitStatus, Error> {
     let ask = !cli.no_ask_password;
     match command {
-        Disk::List(form) => {
+        Ramdisk::List(form) => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
-            print(form.json, "disks", &snapshot.disks, || list(&snapshot))
+            print(form.json, "ramdisks", &snapshot.ramdisks, || list(&snapshot))
         }
-        Disk::Status { names, form } => {
+        Ramdisk::Status { names, form } => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
             let disks = chosen(&snapshot, names)?;
-            print(form.json, "disks", &disks, || {
+            print(form.json, "ramdisks", &disks, || {
                 let texts = disks.iter().map(|disk| status(disk, connect::next_save(disk)));
                 texts.collect::<Vec<_>>().join("\n")
             })
         }
-        Disk::Snapshots { name, form } => {
+        Ramdisk::Snapshots { name, form } => {
             let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
             let disk = one(&snapshot, name)?;
             print(form.json, "snapshots", &disk.status.snapshots, || snapshots(disk))
         }
-        Disk::Export { name, directory, generation } => export(cli, name, directory, *generation),
+        Ramdisk::Export { name, directory, generation } => export(cli, name, directory, *generation),
         _ => Ok(connect::run(change(ask, command))),
     }
 }
@@ -80,24 +80,24 @@ fn print<T: Serialize>(
     Ok(ExitStatus::Success)
 }
 
-fn one<'a>(snapshot: &'a Snapshot, name: &str) -> std::result::Result<&'a DiskView, Error> {
+fn one<'a>(snapshot: &'a Snapshot, name: &str) -> std::result::Result<&'a RamdiskView, Error> {
     let name = bare(name);
-    snapshot.disk(name).ok_or_else(|| {
-        let left = if is_disk_name(name) && Path::new(STORES).join(name).is_dir() {
-            format!("; `zramdctl disk export {name} DIRECTORY` still copies its newest snapshot")
+    snapshot.ramdisk(name).ok_or_else(|| {
+        let left = if is_ramdisk_name(name) && Path::new(STORES).join(name).is_dir() {
+            format!("; `zramdctl ramdisk export {name} DIRECTORY` still copies its newest snapshot")
         } else {
             String::new()
         };
         Error::new(
             ErrorKind::NotFound,
-            format!("there is no RAM disk {name:?}; `zramdctl disk list` lists them{left}"),
+            format!("there is no RAM disk {name:?}; `zramdctl ramdisk list` lists them{left}"),
         )
     })
 }
 
-fn chosen<'a>(snapshot: &'a Snapshot, names: &[String]) -> std::result::Result<Vec<&'a DiskView>, Error> {
+fn chosen<'a>(snapshot: &'a Snapshot, names: &[String]) -> std::result::Result<Vec<&'a RamdiskView>, Error> {
     if names.is_empty() {
-        return Ok(snapshot.disks.iter().collect());
+        return Ok(snapshot.ramdisks.iter().collect());
     }
     names.iter().map(|name| one(snapshot, name)).collect()
 }
@@ -119,7 +119,7 @@ fn moment(usec: u64) -> String {
 fn list(snapshot: &Snapshot) -> String {
     let heading =
         ["NAME", "BACKEND", "SIZE", "USED", "KEPT", "STATE", "SNAPSHOTS", "LAST SAVE", "MOUNTPOINT"];
-    let row = |disk: &DiskView| {
+    let row = |disk: &RamdiskView| {
         let kept = disk.is_kept();
         let state = match (kept, disk.mounted) {
             (true, _) => disk.status.load_state.word(),
@@ -138,11 +138,12 @@ fn list(snapshot: &Snapshot) -> String {
             out::escaped(&disk.mount_point, false),
         ]
     };
-    if snapshot.disks.is_empty() {
+    if snapshot.ramdisks.is_empty() {
         return "There is no RAM disk of zramd.\n".to_owned();
     }
-    let mut text = table::render(&heading, &[2, 3, 6], &snapshot.disks.iter().map(row).collect::<Vec<_>>());
-    for disk in &snapshot.disks {
+    let mut text =
+        table::render(&heading, &[2, 3, 6], &snapshot.ramdisks.iter().map(row).collect::<Vec<_>>());
+    for disk in &snapshot.ramdisks {
         for (number, hold) in disk.status.held() {
             text.push_str(&format!("{}: {}\n", disk.name, held(disk, number, hold)));
         }
@@ -151,12 +152,12 @@ fn list(snapshot: &Snapshot) -> String {
 }
 
 /// A snapshot that was not loaded, with the reason and what to do.
-fn held(disk: &DiskView, number: u64, hold: &Hold) -> String {
+fn held(disk: &RamdiskView, number: u64, hold: &Hold) -> String {
     let (why, remedy) = hold.report(&disk.name, disk.room(), number);
     format!("snapshot {number} is pinned, because {why}; {remedy}")
 }
 
-fn status(disk: &DiskView, next_save_usec: u64) -> String {
+fn status(disk: &RamdiskView, next_save_usec: u64) -> String {
     let mut lines = vec![format!(
         "{}: {} on {}, {}",
         disk.name,
@@ -226,7 +227,7 @@ fn or_nothing(text: &str) -> &str {
     if text.is_empty() { "nothing is known" } else { text }
 }
 
-fn snapshots(disk: &DiskView) -> String {
+fn snapshots(disk: &RamdiskView) -> String {
     let heading = ["SNAPSHOT", "MADE", "ENTRIES", "CONTENTS", "STORED", "REASON", "STATE"];
     let rows = disk.status.snapshots.iter().map(|line| {
         let mut state = vec![if line.good { "good" } else { "broken" }.to_owned()];
@@ -266,11 +267,11 @@ fn export(
     let to = Some(absolute(directory)?);
     // Also that of the daemon, which determines the configured disks.
     let config = read::used_file(cli).map(|file| absolute(&file)).transpose()?;
-    worker(&Order::Export(order::Disk {
+    worker(&Order::Export(order::RamdiskOrder {
         snapshot: generation,
         to,
         config,
-        ..order::Disk::named(bare(name))
+        ..order::RamdiskOrder::named(bare(name))
     }))?;
     Ok(ExitStatus::Success)
 }
@@ -299,10 +300,10 @@ struct Wish<'a> {
     no_block: bool,
 }
 
-async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
+async fn change(ask: bool, command: &Ramdisk) -> Result<ExitStatus> {
     let nothing: HashMap<&str, Variant<'_>> = HashMap::new();
     match command {
-        Disk::Save { names, change } => {
+        Ramdisk::Save { names, change } => {
             let mut status = ExitStatus::Success;
             for name in names {
                 let order = Some(Order::Save(of(name, None)));
@@ -318,42 +319,45 @@ async fn change(ask: bool, command: &Disk) -> Result<ExitStatus> {
             }
             return Ok(status);
         }
-        Disk::Verify { name, generation, change } => {
+        Ramdisk::Verify { name, generation, change } => {
             let order = Some(Order::Verify(of(name, *generation)));
             let doing = format!("reading a snapshot of {}", bare(name));
             let wish = Wish { name, method: "Verify", order, doing, no_block: change.no_block };
             carry_out(ask, &wish, &(generation.unwrap_or(0), &nothing)).await?;
         }
-        Disk::Restore { name, generation, change } => {
+        Ramdisk::Restore { name, generation, change } => {
             let doing = format!("restoring {}", bare(name));
             let wish = Wish { name, method: "Restore", order: None, doing, no_block: change.no_block };
             carry_out(ask, &wish, &(generation.unwrap_or(0), &nothing)).await?;
         }
-        Disk::Pin { name, generation, off } => {
+        Ramdisk::Pin { name, generation, off } => {
             let disk = of(name, Some(*generation));
             let order = Some(if *off { Order::Unpin(disk) } else { Order::Pin(disk) });
             let wish = Wish { name, method: "Pin", order, doing: "pinning".to_owned(), no_block: false };
             carry_out(ask, &wish, &(*generation, !*off, &nothing)).await?;
         }
-        Disk::Delete { name, generation } => {
+        Ramdisk::Delete { name, generation } => {
             let order = Some(Order::Delete(of(name, Some(*generation))));
             let wish =
                 Wish { name, method: "DeleteSnapshot", order, doing: "deleting".to_owned(), no_block: false };
             carry_out(ask, &wish, &(*generation, &nothing)).await?;
         }
-        Disk::Resize { name, size, change } => {
+        Ramdisk::Resize { name, size, change } => {
             let bytes = amount(size)?;
             let doing = format!("resizing {} to {}", bare(name), human(bytes));
             let wish = Wish { name, method: "Resize", order: None, doing, no_block: change.no_block };
             carry_out(ask, &wish, &(bytes, &nothing)).await?;
         }
-        Disk::List(_) | Disk::Status { .. } | Disk::Snapshots { .. } | Disk::Export { .. } => {}
+        Ramdisk::List(_) | Ramdisk::Status { .. } | Ramdisk::Snapshots { .. } | Ramdisk::Export { .. } => {}
     }
     Ok(ExitStatus::Success)
 }
 
-fn of(name: &str, snapshot: Option<u64>) -> order::Disk {
-    order::Disk { snapshot: snapshot.filter(|number| *number > 0), ..order::Disk::named(bare(name)) }
+fn of(name: &str, snapshot: Option<u64>) -> order::RamdiskOrder {
+    order::RamdiskOrder {
+        snapshot: snapshot.filter(|number| *number > 0),
+        ..order::RamdiskOrder::named(bare(name))
+    }
 }
 
 /// Calls the daemon; without one, runs the worker as root.
@@ -365,7 +369,7 @@ async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
     let name = bare(wish.name);
     let asked = async {
         let bus = Bus::open(ask).await?;
-        let path: OwnedObjectPath = bus.manager("GetDisk", &name).await?;
+        let path: OwnedObjectPath = bus.manager("GetRamDisk", &name).await?;
         let mut jobs = Jobs::listen(&bus).await?;
         let job: OwnedObjectPath = bus.call(path.as_str(), INTERFACE, wish.method, body).await?;
         finish(&mut jobs, &job, wish.no_block, &wish.doing).await
@@ -382,10 +386,10 @@ async fn carry_out<B: Serialize + zbus::DynamicType + Sync>(
 #[cfg(test)]
 mod tests {
     use crate::ramdisk::*;
-    use logic::ramdisk::status::{DiskStatus, SnapshotLine};
+    use logic::ramdisk::status::{RamdiskStatus, SnapshotLine};
     use logic::ramdisk::{Persist, SaveReason};
 
-    fn disk() -> DiskView {
+    fn disk() -> RamdiskView {
         let line = |generation, pinned: &str| SnapshotLine {
             generation,
             raw_bytes: 3 << 20,
@@ -397,7 +401,7 @@ mod tests {
             pinned: pinned.to_owned(),
             ..SnapshotLine::default()
         };
-        let status = DiskStatus {
+        let status = RamdiskStatus {
             schema_version: 1,
             load_state: LoadState::Loaded,
             generation: 3,
@@ -406,9 +410,9 @@ mod tests {
             store_bytes: 3 << 20,
             snapshots: vec![line(3, ""), line(2, ""), line(1, "asked for")],
             set_aside: vec!["gen-2.json.bad".to_owned()],
-            ..DiskStatus::default()
+            ..RamdiskStatus::default()
         };
-        DiskView {
+        RamdiskView {
             name: "logs".to_owned(),
             mount_point: "/var/log".to_owned(),
             mounted: true,
@@ -417,7 +421,7 @@ mod tests {
             free_bytes: 59 << 20,
             persistence: Persist::Snapshot,
             status,
-            ..DiskView::default()
+            ..RamdiskView::default()
         }
     }
 
@@ -427,7 +431,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].ends_with("good, changed while it was read, loaded"), "{text}");
         assert!(lines[2].ends_with("broken") && lines[3].ends_with("good, pinned: asked for"), "{text}");
-        let none = DiskView { status: DiskStatus::default(), ..disk() };
+        let none = RamdiskView { status: RamdiskStatus::default(), ..disk() };
         assert_eq!(snapshots(&none), "There is no snapshot of logs yet.\n");
     }
 
@@ -447,19 +451,19 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         let files = |fs_type: &str, free_inodes| {
-            let text = status(&DiskView { fs_type: fs_type.to_owned(), free_inodes, ..disk() }, 0);
+            let text = status(&RamdiskView { fs_type: fs_type.to_owned(), free_inodes, ..disk() }, 0);
             text.lines().find_map(|line| line.trim_start().strip_prefix("Files: ")).map(str::to_owned)
         };
         assert_eq!(files("tmpfs", 7).as_deref(), Some("7 more fit"));
         assert_eq!(files("tmpfs", 0).as_deref(), Some("no more fit: all inodes are in use"));
         assert_eq!(files("btrfs", 0), None, "it makes them as it needs them");
-        let lost = DiskView { persistence: Persist::None, ..disk() };
+        let lost = RamdiskView { persistence: Persist::None, ..disk() };
         assert!(status(&lost, 0).contains("lost at a reboot"));
     }
 
     #[test]
     fn a_list_has_a_line_for_each() {
-        let snapshot = Snapshot { disks: vec![disk()], ..Snapshot::default() };
+        let snapshot = Snapshot { ramdisks: vec![disk()], ..Snapshot::default() };
         let text = list(&snapshot);
         assert!(
             text.lines().nth(1).is_some_and(|line| line.starts_with("logs") && line.ends_with("/var/log")),

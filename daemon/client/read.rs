@@ -69,12 +69,12 @@ pub fn check(loaded: &Loaded) -> Plan {
 /// The changes that a reload would make. PID 1 is considered only for the configuration that it would use.
 pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, scope: Scope) -> Result<Survey, Error> {
     let root = Path::new(ROOT);
-    let (activation, disks) = if file.is_none() && unit_files::is_booted(root) {
+    let (activation, ramdisks) = if file.is_none() && unit_files::is_booted(root) {
         (Activation::Managed, unit_files::disks(root))
     } else {
         (Activation::Direct, Vec::new())
     };
-    reload::survey(&host(), loaded, activation, &Scope { disks, ..scope })
+    reload::survey(&host(), loaded, activation, &Scope { ramdisks, ..scope })
 }
 
 /// Devices and disks, without what takes longer to read: problems and kernel features.

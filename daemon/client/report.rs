@@ -28,7 +28,9 @@ use logic::human::human;
 use logic::proc::{SwapLine, device_number};
 use logic::ramdisk::Persist;
 use logic::ramdisk::status::{LoadState, SaveResult};
-use logic::sample::{DeviceView, DiskView, MemoryView, RoleView, SCHEMA_VERSION, Snapshot, StateView, Stats};
+use logic::sample::{
+    DeviceView, MemoryView, RamdiskView, RoleView, SCHEMA_VERSION, Snapshot, StateView, Stats,
+};
 use logic::vm::Tunable;
 
 /// The usual name of the file.
@@ -160,7 +162,7 @@ pub(super) struct Document {
     /// All zram devices.
     devices: Vec<Device>,
     /// RAM disks of zramd, in the order of their names.
-    ramdisks: Vec<RamDisk>,
+    ramdisks: Vec<Ramdisk>,
     /// Active swap on disks.
     other_swap: Vec<OtherSwap>,
     /// The verdict of the benchmark; null if there is none.
@@ -274,7 +276,7 @@ struct Device {
 /// A RAM disk.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ReportRamDisk"))]
-struct RamDisk {
+struct Ramdisk {
     /// File system.
     file_system: &'static str,
     /// Whether it is on a zram device.
@@ -479,7 +481,7 @@ fn document(raw: &Raw) -> Document {
         timestamp_monotonic_usec: snapshot.timestamp_monotonic_usec,
         memory: snapshot.memory,
         devices: snapshot.devices.iter().map(device).collect(),
-        ramdisks: snapshot.disks.iter().map(ramdisk).collect(),
+        ramdisks: snapshot.ramdisks.iter().map(ramdisk).collect(),
         other_swap: raw.swaps.iter().filter(|swap| swap.zram_number().is_none()).map(other_swap).collect(),
         benchmark: raw.benchmark.as_ref().map(verdict),
         checks: raw.snapshot.problems.iter().map(check).collect(),
@@ -577,8 +579,8 @@ fn device(view: &DeviceView) -> Device {
     }
 }
 
-fn ramdisk(view: &DiskView) -> RamDisk {
-    RamDisk {
+fn ramdisk(view: &RamdiskView) -> Ramdisk {
+    Ramdisk {
         file_system: known(&view.fs_type, &FILE_SYSTEMS),
         on_zram: !view.device.is_empty(),
         mounted: view.mounted,

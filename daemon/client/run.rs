@@ -99,7 +99,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Bench { command: Bench::Adopt } => Ok(benchmark::adopt(ask)),
         Command::Bench { command: Bench::Ramdisk(words) } => benchmark::ramdisk::run(&words),
         Command::Bench { command: Bench::Swap(words) } => benchmark::swap::run(&words),
-        Command::Disk(command) => ramdisk::run(cli, &command),
+        Command::Ramdisk(command) => ramdisk::run(cli, &command),
         Command::Maintain(words) => maintain::run(cli, &words),
         Command::Import(words) => import::run(cli, &words),
         Command::Init(words) => init::run(cli, &words),

@@ -46,7 +46,7 @@ pub fn is(word: &str, row: Row<'_>) -> bool {
 fn without_prefix<'w>(word: &'w str, row: Row<'_>) -> Option<&'w str> {
     word.strip_prefix(match row {
         Row::Device(_) => "/dev/",
-        Row::Disk(_) => "ramdisk.",
+        Row::Ramdisk(_) => "ramdisk.",
     })
 }
 
@@ -72,7 +72,7 @@ pub fn report(unknown: &[&str]) -> ExitStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logic::sample::{DeviceView, DiskView, Snapshot};
+    use logic::sample::{DeviceView, RamdiskView, Snapshot};
     use proptest::prelude::proptest;
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         let device = |name: &str| DeviceView { name: name.to_owned(), ..DeviceView::default() };
         let snapshot = Snapshot {
             devices: vec![device("zram0"), device("zram1")],
-            disks: vec![DiskView { name: "logs".to_owned(), ..DiskView::default() }],
+            ramdisks: vec![RamdiskView { name: "logs".to_owned(), ..RamdiskView::default() }],
             ..Snapshot::default()
         };
         let names = |words: &[&str]| -> (Vec<String>, Vec<String>) {

@@ -11,10 +11,10 @@ use engine::Error;
 use logic::exit::ExitStatus;
 use logic::overlay::Override;
 use logic::property::{Machine, Properties, Value};
-use logic::sample::{DeviceView, DiskView, MountView, RoleView, Snapshot, SwapView};
+use logic::sample::{DeviceView, MountView, RamdiskView, RoleView, Snapshot, SwapView};
 use logic::text::nearest;
 use logic::view::View;
-use service::names::{device_path_or_none, disk_path_or_none};
+use service::names::{device_path_or_none, ramdisk_path_or_none};
 
 /// Properties in their order: name and value.
 pub type Lines = Vec<(&'static str, String)>;
@@ -34,9 +34,9 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
             };
             match row {
                 Row::Device(view) => device(view),
-                Row::Disk(view) => {
+                Row::Ramdisk(view) => {
                     let next_save_usec = connect::next_save(view);
-                    lines(&DiskView { next_save_usec, ..view.clone() }).collect()
+                    lines(&RamdiskView { next_save_usec, ..view.clone() }).collect()
                 }
             }
         }
@@ -98,7 +98,7 @@ fn texts(value: Value) -> Vec<String> {
         Value::F64(number) => number.to_string(),
         Value::Text(text) => escaped(&text, false),
         Value::Device(name) => device_path_or_none(&name),
-        Value::RamDisk(name) => disk_path_or_none(&name),
+        Value::Ramdisk(name) => ramdisk_path_or_none(&name),
         Value::Texts(items) => words(items),
         Value::Numbered(items) => words(items.iter().map(|(number, item)| format!("{number}:{item}"))),
         Value::Named(items) => words(items.iter().map(|(name, value)| format!("{name}={value}"))),
@@ -132,7 +132,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
         .chain(DeviceView::all().map(|property| property.name))
         .chain(Option::<SwapView>::all().map(|property| property.name))
         .chain(MountView::all().map(|property| property.name))
-        .chain(DiskView::all().map(|property| property.name))
+        .chain(RamdiskView::all().map(|property| property.name))
 }
 
 fn is_known(name: &str) -> bool {
@@ -165,12 +165,12 @@ mod tests {
         fixture::golden("show", &render(&machine(snapshot.clone(), &files, &[found]), &[], false));
         fixture::golden("show-swap", &render(&device(&fixture::swap()), &[], false));
         fixture::golden("show-filesystem", &render(&device(&fixture::filesystem()), &[], false));
-        fixture::golden("show-disk", &render(&lines(&snapshot.disks[1]).collect(), &[], false));
+        fixture::golden("show-ramdisk", &render(&lines(&snapshot.ramdisks[1]).collect(), &[], false));
     }
 
     #[test]
     fn omitted_entries_are_counted_by_reason() {
-        let mut view = DiskView::default();
+        let mut view = RamdiskView::default();
         view.status.last_save_omitted = [(Reason::Unreadable, 1), (Reason::Lease, 2)].into();
         let wanted = ["LastSaveOmitted".to_owned()];
         assert_eq!(render(&lines(&view).collect(), &wanted, true), "lease=2 unreadable=1\n");
@@ -222,14 +222,8 @@ mod tests {
         let mut found = Vec::new();
         paths(&serde_json::to_value(fixture::machine()).unwrap(), "", &mut found);
         for name in names().filter(|name| !others.contains(name)) {
-            let mut key = String::new();
-            for letter in name.chars() {
-                if letter.is_uppercase() {
-                    key.push('_');
-                }
-                key.extend(letter.to_lowercase());
-            }
-            assert!(found.iter().any(|path| path.ends_with(&key)), "{name}");
+            let key = name.to_lowercase();
+            assert!(found.iter().any(|path| path.replace('_', "").ends_with(&key)), "{name}");
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::{Cli, Json, StatsFormat};
 use super::columns::Row;
-use super::metrics::{BUDGET, DISK, POLICY, device, seconds};
+use super::metrics::{BUDGET, POLICY, RAMDISK, device, seconds};
 use super::read::Policies;
 use super::{out, read, select};
 use engine::Error;
@@ -108,7 +108,7 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
     });
     text.family("device", Unit::None, Kind::Info, "What the device is.", info);
     text.metrics(device(), &devices, |view| vec![("device", view.name.as_str())]);
-    text.metrics(DISK, &disks, |view| vec![("disk", view.name.as_str())]);
+    text.metrics(RAMDISK, &disks, |view| vec![("ramdisk", view.name.as_str())]);
     let policies: Vec<(String, Total)> = policies.clone().into_iter().collect();
     text.metrics(POLICY, &policies.iter().collect::<Vec<_>>(), |(name, _)| vec![("policy", name.as_str())]);
     let ages = policies.iter().map(|(policy, total)| {

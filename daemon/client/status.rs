@@ -25,7 +25,7 @@ use logic::maintain::span;
 use logic::overlay::{Override, Standing};
 use logic::plan::{Decision, Plan};
 use logic::record::Target;
-use logic::sample::{DeviceView, DiskView, ReasonView, RoleView, Snapshot, StateView};
+use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::vm::VmView;
 
 /// Minimum size in bytes for a meaningful ratio.
@@ -74,8 +74,8 @@ fn document(snapshot: &Snapshot, rows: &[Row<'_>], whole: bool) -> Snapshot {
         .devices
         .retain(|view| rows.iter().any(|row| matches!(row, Row::Device(_)) && row.name() == view.name));
     document
-        .disks
-        .retain(|view| rows.iter().any(|row| matches!(row, Row::Disk(_)) && row.name() == view.name));
+        .ramdisks
+        .retain(|view| rows.iter().any(|row| matches!(row, Row::Ramdisk(_)) && row.name() == view.name));
     document.problems.retain(|finding| is_about(finding, rows, whole));
     document
 }
@@ -93,7 +93,7 @@ fn is_active(row: Row<'_>) -> bool {
             StateView::Ready => device.role == RoleView::Raw,
             StateView::Unfinished | StateView::Unused => false,
         },
-        Row::Disk(disk) => disk.mounted,
+        Row::Ramdisk(disk) => disk.mounted,
     }
 }
 
@@ -121,7 +121,7 @@ pub fn render(
     }
     parts.extend(rows.iter().map(|row| match row {
         Row::Device(view) => device(view, snapshot, config, style),
-        Row::Disk(view) => disk(view, config, style),
+        Row::Ramdisk(view) => disk(view, config, style),
     }));
     if whole {
         parts.extend(absent(rows, loaded, plan, style));
@@ -208,7 +208,7 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
 /// The memory that is saved, and the number of devices, disks and problems.
 fn summary(snapshot: &Snapshot, config: &Merged) -> String {
     let count = |wanted: fn(&DeviceView) -> bool| snapshot.devices.iter().filter(|view| wanted(view)).count();
-    let disks = match snapshot.disks.len() {
+    let disks = match snapshot.ramdisks.len() {
         0 => String::new(),
         disks => format!(", {}", plural(disks, "RAM disk")),
     };
@@ -353,7 +353,7 @@ fn absent(rows: &[Row<'_>], loaded: &Loaded, plan: &Plan, style: Style) -> Vec<S
     let shown = |object: &str| {
         rows.iter().any(|row| match row {
             Row::Device(view) => view.name == object,
-            Row::Disk(view) => object.strip_prefix("ramdisk.") == Some(&view.name),
+            Row::Ramdisk(view) => object.strip_prefix("ramdisk.") == Some(&view.name),
         })
     };
     let planned = plan.items.iter().filter(|item| !matches!(item.target, Target::Vm | Target::Zswap));
@@ -524,7 +524,7 @@ fn algorithm(view: &DeviceView) -> String {
     }
 }
 
-fn disk(view: &DiskView, config: &Merged, style: Style) -> String {
+fn disk(view: &RamdiskView, config: &Merged, style: Style) -> String {
     let what = if view.mounted {
         format!("{} of {} on {}, mounted", human(view.size_bytes), view.fs_type, view.mount_point)
     } else {

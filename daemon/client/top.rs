@@ -354,7 +354,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use logic::sample::{DeviceView, DiskView, StateView};
+    use logic::sample::{DeviceView, RamdiskView, StateView};
 
     fn screen(devices: usize) -> Screen {
         let device = |number: usize| {
@@ -363,9 +363,9 @@ mod tests {
             device.stats.memory.orig_data_size = (number as u64) << 20;
             device
         };
-        let disk = DiskView { name: "logs".into(), mounted: true, ..DiskView::default() };
+        let disk = RamdiskView { name: "logs".into(), mounted: true, ..RamdiskView::default() };
         let devices = (0..devices).map(device).collect();
-        let now = Snapshot { devices, disks: vec![disk], ..Snapshot::default() };
+        let now = Snapshot { devices, ramdisks: vec![disk], ..Snapshot::default() };
         Screen { look: Some(Look::new(None, &now, None)), ..Screen::default() }
     }
 

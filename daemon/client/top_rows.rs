@@ -3,7 +3,7 @@
 use super::cell::{Amounts, Cell};
 use logic::human::{human, signed};
 use logic::psi::Pressure;
-use logic::sample::{DeviceView, DiskView, Snapshot, StateView};
+use logic::sample::{DeviceView, RamdiskView, Snapshot, StateView};
 use logic::table::{self, width};
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Look {
     pub fn new(before: Option<&Snapshot>, now: &Snapshot, pressure: Option<Pressure>) -> Look {
         let before = |name: &str| before.and_then(|before| before.device(name));
         let devices = now.devices.iter().map(|device| row(before(&device.name), device));
-        Look { head: head(now, pressure), rows: devices.chain(now.disks.iter().map(disk)).collect() }
+        Look { head: head(now, pressure), rows: devices.chain(now.ramdisks.iter().map(disk)).collect() }
     }
 
     /// The screen as plain text.
@@ -182,7 +182,7 @@ fn row(before: Option<&DeviceView>, now: &DeviceView) -> Row {
 }
 
 /// A RAM disk. The memory of one on zram is that of its device.
-fn disk(now: &DiskView) -> Row {
+fn disk(now: &RamdiskView) -> Row {
     let mut row = [const { Cell::Empty }; COLUMNS.len()];
     row[0] = Cell::Text(now.name.clone());
     if now.mounted {
@@ -334,16 +334,16 @@ mod tests {
 
     #[test]
     fn a_disk_takes_what_it_stores_unless_it_is_on_a_device() {
-        let tmpfs = DiskView {
+        let tmpfs = RamdiskView {
             name: "logs".into(),
             mounted: true,
             used_bytes: 5 * MIB,
             free_bytes: 59 * MIB,
-            ..DiskView::default()
+            ..RamdiskView::default()
         };
-        let zram = DiskView { name: "www".into(), device: "zram1".into(), ..tmpfs.clone() };
-        let absent = DiskView { name: "x".into(), ..DiskView::default() };
-        let now = Snapshot { disks: vec![tmpfs, zram, absent], ..snapshot(Vec::new()) };
+        let zram = RamdiskView { name: "www".into(), device: "zram1".into(), ..tmpfs.clone() };
+        let absent = RamdiskView { name: "x".into(), ..RamdiskView::default() };
+        let now = Snapshot { ramdisks: vec![tmpfs, zram, absent], ..snapshot(Vec::new()) };
         let rows = Look::new(None, &now, None).rows;
         assert_eq!(rows[0][2..4], [Cell::Bytes(5 * MIB), Cell::Bytes(5 * MIB)]);
         assert_eq!(rows[1][2..4], [Cell::Bytes(5 * MIB), Cell::Empty]);

@@ -18,7 +18,7 @@ use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::psi::Usage;
 use logic::ramdisk::place::passthrough;
-use logic::ramdisk::status::DiskStatus;
+use logic::ramdisk::status::RamdiskStatus;
 use logic::record::{Damaged, Record, Target, Undo};
 use logic::request::{Request, Store};
 use logic::vm::{Advice, Tunable};
@@ -92,7 +92,7 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
 /// Whether another program has mounted its own where this record has a tmpfs of ours. A RAM disk that is layered is known by the
 /// device number of its private place.
 pub(super) fn is_replaced<H: Host>(host: &H, record: &Record, mounts: &[MountLine]) -> bool {
-    let Request::RamDisk(request) = &record.request else { return false };
+    let Request::Ramdisk(request) = &record.request else { return false };
     let path = &request.mount.mount_point;
     let top = proc::top(mounts, path);
     let (Some(top), Some(ours)) = (top.filter(|_| !request.is_layered()), record.mounted(path)) else {
@@ -106,7 +106,8 @@ pub(super) fn is_replaced<H: Host>(host: &H, record: &Record, mounts: &[MountLin
 /// Takes the ID from a mount that has got that of one of ours, which is gone: the kernel reuses it.
 fn tell_reused<H: Host>(host: &H, facts: &mut Facts) {
     for undo in facts.records.values().flat_map(|record| &record.undo) {
-        let (Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. }) = undo
+        let (Undo::Unmount { mount_point, mounted, .. } | Undo::HideRamdisk { mount_point, mounted, .. }) =
+            undo
         else {
             continue;
         };
@@ -127,7 +128,8 @@ pub fn places<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
         facts.links.extend(host.link(&mount.mount_point).map(|real| (mount.mount_point.clone(), real)));
     }
     for disk in settings.ramdisks.iter().filter(|disk| disk.keep.is_some()) {
-        let status: DiskStatus = serde_json::from_str(&host.disk_status(&disk.name)).unwrap_or_default();
+        let status: RamdiskStatus =
+            serde_json::from_str(&host.ramdisk_status(&disk.name)).unwrap_or_default();
         let newest = status.snapshots.into_iter().find(|line| line.good);
         facts.snapshots.extend(newest.map(|line| (disk.name.clone(), line)));
     }

@@ -6,7 +6,7 @@ pub use super::provision::Removal;
 use super::reload::Survey;
 use host::{Holder, Host};
 use logic::change::Change;
-use logic::ramdisk::UnitDisk;
+use logic::ramdisk::UnitRamdisk;
 use logic::ramdisk::place::place;
 use logic::record::Target;
 use logic::request::Request;
@@ -30,20 +30,20 @@ pub trait Units<H> {
 /// RAM disks of PID 1 whose mount point was unmounted, by hand or by a removal that failed later: the survey lacks them, but their
 /// file system is mounted at its private place.
 pub fn hidden(survey: &Survey) -> Vec<Change> {
-    let is_hidden = |disk: &&UnitDisk| {
-        let target = Target::RamDisk(disk.name.clone());
+    let is_hidden = |disk: &&UnitRamdisk| {
+        let target = Target::Ramdisk(disk.name.clone());
         let place = place(&disk.name);
         !survey.changes.iter().any(|change| change.target == target)
             && survey.facts.mount_at(&place).is_some()
     };
-    let disks = survey.facts.unit_disks.iter().filter(is_hidden);
+    let disks = survey.facts.unit_ramdisks.iter().filter(is_hidden);
     disks.map(Change::removal).collect()
 }
 
 /// The RAM disk that PID 1 mounted for a target, if any.
-fn unit_disk<'a>(change: &Change, survey: &'a Survey) -> Option<&'a UnitDisk> {
-    let Target::RamDisk(name) = &change.target else { return None };
-    survey.facts.unit_disks.iter().find(|disk| disk.name == *name)
+fn unit_ramdisk<'a>(change: &Change, survey: &'a Survey) -> Option<&'a UnitRamdisk> {
+    let Target::Ramdisk(name) = &change.target else { return None };
+    survey.facts.unit_ramdisks.iter().find(|disk| disk.name == *name)
 }
 
 /// What zramd set up for a target.
@@ -54,8 +54,8 @@ fn present<'a>(change: &Change, survey: &'a Survey) -> Option<&'a Request> {
 /// The directory of the snapshots of a RAM disk that is saved when it is removed.
 pub fn store<'a>(change: &Change, survey: &'a Survey) -> Option<&'a str> {
     match present(change, survey) {
-        Some(Request::RamDisk(request)) => request.keep.as_ref().map(|keep| keep.settings.store.as_str()),
-        _ => unit_disk(change, survey).filter(|disk| disk.is_kept()).map(|disk| disk.store.as_str()),
+        Some(Request::Ramdisk(request)) => request.keep.as_ref().map(|keep| keep.settings.store.as_str()),
+        _ => unit_ramdisk(change, survey).filter(|disk| disk.is_kept()).map(|disk| disk.store.as_str()),
     }
 }
 
@@ -67,7 +67,7 @@ pub fn is_kept(change: &Change, survey: &Survey) -> bool {
 /// The mount point of a target, if it has one.
 pub fn mount_point<'a>(change: &Change, survey: &'a Survey) -> Option<&'a str> {
     let of_request = present(change, survey).and_then(Request::mount).map(|mount| &mount.mount_point);
-    of_request.or_else(|| unit_disk(change, survey).map(|disk| &disk.mount_point)).map(String::as_str)
+    of_request.or_else(|| unit_ramdisk(change, survey).map(|disk| &disk.mount_point)).map(String::as_str)
 }
 
 /// The refusal to remove a device that another program has set up since zramd did.
@@ -93,11 +93,11 @@ pub fn off<H: Host>(host: &mut H, units: &mut impl Units<H>, survey: &Survey) ->
     let (last, mut first): (Vec<&Change>, Vec<&Change>) =
         changes.into_iter().partition(|change| match &change.target {
             Target::Device(_) => present(change, survey).is_none_or(|present| present.mount().is_none()),
-            Target::RamDisk(_) => false,
+            Target::Ramdisk(_) => false,
             Target::Vm | Target::Zswap => true,
         });
     // RAM disks before the devices that hold them.
-    first.sort_by_key(|change| !matches!(change.target, Target::RamDisk(_)));
+    first.sort_by_key(|change| !matches!(change.target, Target::Ramdisk(_)));
     let mut removed: Vec<Removal> = Vec::new();
     for change in first {
         removed.push((change.target.clone(), take_away(host, units, change, survey)));
@@ -132,7 +132,7 @@ fn take_away<H: Host>(
 ) -> Result<(), Error> {
     if let Some(unit) = &change.stop {
         units.stop(host, unit).map_err(|error| held(host, change, survey, &error))?;
-        if let Target::RamDisk(name) = &change.target
+        if let Target::Ramdisk(name) = &change.target
             && is_kept(change, survey)
             && let Err(error) = units.save(host, name)
         {

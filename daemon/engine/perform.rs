@@ -13,7 +13,7 @@ use logic::device::signature::{self, Signature};
 use logic::device::swap_header;
 use logic::facts::{PathKind, Seen};
 use logic::human::human;
-use logic::order::{Disk, Order};
+use logic::order::{Order, RamdiskOrder};
 use logic::plan::diff::{round_up, uuid_arguments};
 use logic::plan::{Step, Through};
 use logic::ramdisk::place::passthrough;
@@ -96,12 +96,12 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
             while_busy(host, *number, |host| host.mount(&spec))?;
             create::note_mount(host, &mount.mount_point, record)
         }
-        Step::LoadDisk { name } => {
+        Step::LoadRamdisk { name } => {
             // The worker reads the request from the record.
             create::save(host, record)?;
-            host.run_worker(&Order::Load(Disk::named(name)))
+            host.run_worker(&Order::Load(RamdiskOrder::named(name)))
         }
-        Step::ShowDisk { name, place, mount_point, .. } => {
+        Step::ShowRamdisk { name, place, mount_point, .. } => {
             if host.path_kind(&passthrough(name)) != PathKind::Missing {
                 return Ok(());
             }

@@ -70,7 +70,7 @@ pub fn apply_some<H: Host>(
 fn only(loaded: &Loaded, wanted: &BTreeSet<Target>) -> Loaded {
     let mut settings = Settings { maintenance: None, ..loaded.settings.clone() };
     settings.devices.retain(|device| wanted.contains(&Target::Device(device.number)));
-    settings.ramdisks.retain(|disk| wanted.contains(&Target::RamDisk(disk.name.clone())));
+    settings.ramdisks.retain(|disk| wanted.contains(&Target::Ramdisk(disk.name.clone())));
     if let Some(vm) = &mut settings.vm {
         vm.zswap_off &= wanted.contains(&Target::Zswap);
         if !wanted.contains(&Target::Vm) {

@@ -18,7 +18,7 @@ use logic::overlay::{self, Overlay, Override, Standing, section_of_path};
 use logic::plan as planner;
 use logic::plan::{Activation, Decision, Item, Plan};
 use logic::proc;
-use logic::ramdisk::UnitDisk;
+use logic::ramdisk::UnitRamdisk;
 use logic::raw_path::RawPath;
 use logic::record::Target;
 
@@ -41,7 +41,7 @@ pub struct Scope {
     /// Whether contents may be lost.
     pub forced: bool,
     /// tmpfs disks that PID 1 mounted for us.
-    pub disks: Vec<UnitDisk>,
+    pub ramdisks: Vec<UnitRamdisk>,
     /// Whether to read nothing from devices of zramd, which may not answer.
     pub patient: bool,
 }
@@ -59,8 +59,8 @@ pub fn survey<H: Host>(
     } else {
         gather(host, &loaded.settings)?
     };
-    facts.unit_disks.clone_from(&scope.disks);
-    measure_disks(host, &mut facts);
+    facts.unit_ramdisks.clone_from(&scope.ramdisks);
+    measure_ramdisks(host, &mut facts);
     let planned = |settings| planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
     let compare = |plan| changes(plan, &facts, activation, scope.forced);
     let plan = planned(&loaded.settings);
@@ -79,13 +79,13 @@ pub fn survey<H: Host>(
 
 /// Checks the configuration for this machine: finds what a plan refuses. `disks` are tmpfs disks that PID 1 mounted for us.
 /// What this user cannot look at counts as usable.
-pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitDisk>) -> Plan {
+pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitRamdisk>) -> Plan {
     let settings = &loaded.settings;
     // A container is not the machine that is configured.
     let found = if host.container().is_some() { None } else { gather(host, settings).ok() };
     let Some(mut facts) = found else { return provision::check_elsewhere(host, loaded) };
-    facts.unit_disks = disks;
-    measure_disks(host, &mut facts);
+    facts.unit_ramdisks = disks;
+    measure_ramdisks(host, &mut facts);
     if !host.is_privileged() {
         facts.backing.retain(|_, found| !matches!(found, BackingFacts::Unreadable(_)));
         facts.files.retain(|_, found| ![found.directory, found.kind].contains(&PathKind::Hidden));
@@ -103,13 +103,13 @@ pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitDisk>) -> Plan {
     plan
 }
 
-fn measure_disks<H: Host>(host: &H, facts: &mut Facts) {
-    let shown = |path: &RawPath| facts.unit_disks.iter().any(|disk| *path == disk.mount_point);
+fn measure_ramdisks<H: Host>(host: &H, facts: &mut Facts) {
+    let shown = |path: &RawPath| facts.unit_ramdisks.iter().any(|disk| *path == disk.mount_point);
     // What is mounted over a disk may not answer.
     let top = facts.mounts.iter().filter(|mount| proc::is_top(&facts.mounts, mount));
     for mount in top.filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {
         if let Ok(space) = host.space(mount.mount_point.as_bytes()) {
-            facts.disk_used.insert(mount.mount_point.clone(), space.used_bytes);
+            facts.ramdisk_used.insert(mount.mount_point.clone(), space.used_bytes);
         }
     }
 }
@@ -171,7 +171,7 @@ fn is_same(one: Option<&Item>, other: Option<&Item>) -> bool {
 pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Result<Vec<Outcome>, Error> {
     let mut outcomes = Vec::new();
     let stops = |disks: bool| {
-        let wanted = move |change: &&Change| matches!(change.target, Target::RamDisk(_)) == disks;
+        let wanted = move |change: &&Change| matches!(change.target, Target::Ramdisk(_)) == disks;
         survey.changes.iter().filter(|change| change.action.stops()).filter(wanted)
     };
     // RAM disks before the devices that hold them.

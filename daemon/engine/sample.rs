@@ -17,13 +17,13 @@ use logic::maintain::pressure::noted;
 use logic::maintain_report::Report;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
-use logic::ramdisk::place::disk_mount;
+use logic::ramdisk::place::ramdisk_mount;
 use logic::ramdisk::status::LoadState;
 use logic::record::{Progress, Record, Target, Undo};
 use logic::request::{Choice, DeviceRequest, Request};
 use logic::sample::{
-    DeviceView, DiskView, MemoryView, MountView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot, StateView,
-    Stats, SwapView,
+    DeviceView, MemoryView, MountView, RamdiskView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot,
+    StateView, Stats, SwapView,
 };
 use logic::view::View;
 use logic::vm::{Tunable, VmView};
@@ -113,11 +113,11 @@ fn devices<H: Host>(
             Err(error) => return Err(error.into()),
         }
     }
-    snapshot.disks = disks(&around, records, config)?;
-    for disk in &snapshot.disks {
+    snapshot.ramdisks = disks(&around, records, config)?;
+    for disk in &snapshot.ramdisks {
         let holder = snapshot.devices.iter_mut().find(|device| device.name == disk.device);
         if let Some(device) = holder {
-            device.ram_disk.clone_from(&disk.name);
+            device.ramdisk.clone_from(&disk.name);
         }
     }
     Ok((snapshot, swaps))
@@ -192,8 +192,8 @@ fn is_lost(target: &Target, snapshot: &Snapshot) -> bool {
         Target::Device(_) => !snapshot
             .device(&target.to_string())
             .is_some_and(|device| device.managed || !device.taken_over.is_empty()),
-        Target::RamDisk(name) => !snapshot
-            .disk(name)
+        Target::Ramdisk(name) => !snapshot
+            .ramdisk(name)
             .is_some_and(|disk| disk.mounted || disk.status.load_state == LoadState::Passthrough),
         Target::Vm | Target::Zswap => false,
     }
@@ -342,22 +342,22 @@ fn disks<H: Host>(
     around: &Around<'_, H>,
     records: &BTreeMap<Target, Record>,
     config: &View,
-) -> Result<Vec<DiskView>, Error> {
-    let mut found: BTreeMap<String, DiskView> = BTreeMap::new();
-    for disk in &config.disks {
-        let view = disk_view(around.host, &disk.name, &disk.mount_point, disk.persist, around.mounts()?);
+) -> Result<Vec<RamdiskView>, Error> {
+    let mut found: BTreeMap<String, RamdiskView> = BTreeMap::new();
+    for disk in &config.ramdisks {
+        let view = ramdisk_view(around.host, &disk.name, &disk.mount_point, disk.persist, around.mounts()?);
         if view.mounted || view.status.schema_version > 0 {
             found.insert(disk.name.clone(), view);
         }
     }
     for record in records.values() {
-        if let (Target::RamDisk(name), Request::RamDisk(request)) = (&record.target, &record.request) {
+        if let (Target::Ramdisk(name), Request::Ramdisk(request)) = (&record.target, &record.request) {
             let path = &request.mount.mount_point;
             let mounts = around.mounts()?;
-            let mut view = disk_view(around.host, name, path, request.persist(), mounts);
+            let mut view = ramdisk_view(around.host, name, path, request.persist(), mounts);
             if gather::is_replaced(around.host, record, mounts) {
                 // Another program has mounted its own there.
-                view = DiskView { mounted: false, size_bytes: 0, used_bytes: 0, free_bytes: 0, ..view };
+                view = RamdiskView { mounted: false, size_bytes: 0, used_bytes: 0, free_bytes: 0, ..view };
             }
             if let Some(number) = request.number {
                 // Also while it is not mounted.
@@ -375,12 +375,18 @@ fn disks<H: Host>(
     Ok(found.into_values().collect())
 }
 
-fn disk_view<H: Host>(host: &H, name: &str, path: &str, persist: Persist, mounts: &[MountLine]) -> DiskView {
-    let mount = disk_mount(mounts, name, path);
+fn ramdisk_view<H: Host>(
+    host: &H,
+    name: &str,
+    path: &str,
+    persist: Persist,
+    mounts: &[MountLine],
+) -> RamdiskView {
+    let mount = ramdisk_mount(mounts, name, path);
     let space = mount.and_then(|_| host.space(path.as_bytes()).ok()).unwrap_or_default();
     let device = mount.and_then(|mount| mount.source.strip_prefix("/dev/"));
-    let status = if persist == Persist::None { String::new() } else { host.disk_status(name) };
-    DiskView {
+    let status = if persist == Persist::None { String::new() } else { host.ramdisk_status(name) };
+    RamdiskView {
         name: name.to_owned(),
         mount_point: path.to_owned(),
         fs_type: mount.map_or("tmpfs", |mount| mount.fs_type.as_str()).to_owned(),

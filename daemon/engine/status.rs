@@ -6,7 +6,7 @@ use host::Host;
 use logic::device::attribute::Attribute;
 use logic::device::stat::MmStat;
 use logic::proc;
-use logic::ramdisk::place::disk_mount;
+use logic::ramdisk::place::ramdisk_mount;
 use logic::record::{Progress, Record, Target};
 use logic::request::{Purpose, Request};
 use logic::vm::{VmRequest, VmView};
@@ -80,11 +80,11 @@ fn vm_row<H: Host>(host: &H, record: &Record, request: &VmRequest) -> Result<Row
 
 fn ramdisk_row<H: Host>(host: &H, record: &Record) -> Result<Row, Error> {
     let mut row = empty(record.target.clone());
-    let Request::RamDisk(request) = &record.request else { return Ok(row) };
+    let Request::Ramdisk(request) = &record.request else { return Ok(row) };
     let path = request.mount.mount_point.as_str();
     row.used_for = format!("{} on {path}", request.backend());
     let mounts = gather::mounts(host)?;
-    if disk_mount(&mounts, &request.name, path).is_some() && !gather::is_replaced(host, record, &mounts) {
+    if ramdisk_mount(&mounts, &request.name, path).is_some() && !gather::is_replaced(host, record, &mounts) {
         // What a user mounted above it may refuse to be looked at.
         let space = host.space(path.as_bytes()).ok();
         row.stored = space.map(|space| space.used_bytes);

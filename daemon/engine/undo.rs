@@ -11,7 +11,7 @@ use logic::device::attribute::Attribute;
 use logic::device::drain::RESERVE_SHARE;
 use logic::facts::PathKind;
 use logic::human::human;
-use logic::order::{Disk, Order};
+use logic::order::{Order, RamdiskOrder};
 use logic::plan::wants_discard;
 use logic::proc::{self, MountLine};
 use logic::ramdisk::SaveReason;
@@ -81,7 +81,7 @@ pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<()
                 Some((number, device)) => Owner::surely(mount.is_on(number, device)),
             })
         }
-        Undo::HideDisk { name, place, mount_point, kept, mounted } => {
+        Undo::HideRamdisk { name, place, mount_point, kept, mounted } => {
             let is_passed_through = host.path_kind(&passthrough(name)) != PathKind::Missing;
             hold(host, record, place, mounted.as_ref())?;
             let mounts = gather::mounts(host)?;
@@ -92,7 +92,10 @@ pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<()
                 })?;
             }
             if *kept && held.is_some() && !is_passed_through {
-                host.run_worker(&Order::Save(Disk { reason: SaveReason::Stop, ..Disk::named(name) }))?;
+                host.run_worker(&Order::Save(RamdiskOrder {
+                    reason: SaveReason::Stop,
+                    ..RamdiskOrder::named(name)
+                }))?;
             }
             Ok(())
         }
@@ -275,7 +278,8 @@ fn unmount<H: Host>(
 fn elsewhere<H: Host>(host: &H, record: &Record) -> Result<(), Error> {
     let here = host.mount_namespace();
     for undo in &record.undo {
-        let (Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. }) = undo
+        let (Undo::Unmount { mount_point, mounted, .. } | Undo::HideRamdisk { mount_point, mounted, .. }) =
+            undo
         else {
             continue;
         };
@@ -335,7 +339,7 @@ pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
             Ok(()) => drop(record.undo.remove(index)),
             Err(error) => {
                 errors.push(error);
-                if matches!(undo, Undo::HideDisk { .. }) {
+                if matches!(undo, Undo::HideRamdisk { .. }) {
                     // What could not be saved stays mounted until the problem is solved, at its mount point as well.
                     errors.extend(redo(host, record, &undo).err());
                 }
@@ -399,7 +403,7 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
 
 /// Redoes what [`one`] undid. Only activation keeps the contents of the device, so nothing else is redone.
 fn redo<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), Error> {
-    if let Undo::HideDisk { name, place, mount_point, mounted, .. } = undo {
+    if let Undo::HideRamdisk { name, place, mount_point, mounted, .. } = undo {
         let shown =
             is_mount_point(host, mount_point)? || host.path_kind(&passthrough(name)) != PathKind::Missing;
         // Only our file system: something else may be mounted there by now.

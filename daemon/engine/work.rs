@@ -229,7 +229,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let first = Reporter::begin(directory.path(), "benchmark", "benchmark").unwrap();
         assert!(Reporter::begin(directory.path(), "benchmark", "benchmark").is_err());
-        let other = Reporter::begin(directory.path(), "disk-logs", "disk-save").unwrap();
+        let other = Reporter::begin(directory.path(), "ramdisk-logs", "save").unwrap();
         let failed = Err(Stopped::from(Error::new(ErrorKind::StoreFull, "no room")));
         assert_eq!(first.end(&failed), Ok(Outcome::Failed));
         let work = read(directory.path());

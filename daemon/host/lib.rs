@@ -242,7 +242,7 @@ pub trait Host {
     /// How full the file system mounted at `path` is.
     fn space(&self, path: &[u8]) -> Result<Space, HostError>;
     /// The state file of a persistent RAM disk, as `zramd-worker` wrote it; empty without one.
-    fn disk_status(&self, name: &str) -> String;
+    fn ramdisk_status(&self, name: &str) -> String;
     /// Time since a device appeared, if `/dev` tells it.
     fn device_age(&self, number: u32) -> Option<Duration>;
     /// Inode of the directory of a device in `/sys/block`.

@@ -13,10 +13,10 @@ use super::finding::{Code, Finding, Level};
 use super::human::{bytes_per, human};
 use super::plan::diff::{changed_in_use, round_up};
 use super::plan::{Activation, Decision, Item, Plan};
-use super::ramdisk::UnitDisk;
-use super::ramdisk::place::{disk_mount, place};
+use super::ramdisk::UnitRamdisk;
+use super::ramdisk::place::{place, ramdisk_mount};
 use super::record::{Progress, Record, Target};
-use super::request::{DeviceRequest, Purpose, RamDiskRequest, Request};
+use super::request::{DeviceRequest, Purpose, RamdiskRequest, Request};
 use super::text::worded;
 use super::unit::ramdisk::place_unit;
 use super::unit::{
@@ -110,11 +110,11 @@ impl Change {
     }
 
     /// The removal of a RAM disk that has no record.
-    pub fn removal(disk: &UnitDisk) -> Change {
+    pub fn removal(disk: &UnitRamdisk) -> Change {
         Change {
             stop: Some(mount_unit(&disk.mount_point)),
             setup: Some(place_unit(&disk.name)),
-            ..Change::new(&Target::RamDisk(disk.name.clone()), Action::Remove, NOT_WANTED)
+            ..Change::new(&Target::Ramdisk(disk.name.clone()), Action::Remove, NOT_WANTED)
         }
     }
 
@@ -135,11 +135,11 @@ pub fn changes(plan: &Plan, facts: &Facts, activation: Activation, forced: bool)
     for record in facts.records.values().filter(|record| !wanted(&record.target)) {
         found.push(removal(&record.target, Some(&record.request), facts, forced, NOT_WANTED));
     }
-    for disk in &facts.unit_disks {
-        let target = Target::RamDisk(disk.name.clone());
+    for disk in &facts.unit_ramdisks {
+        let target = Target::Ramdisk(disk.name.clone());
         if !wanted(&target) && !facts.records.contains_key(&target) && is_mounted(disk, facts) {
             let forced = forced || disk.is_kept();
-            found.push(disk_removal(&target, &disk.mount_point, facts, forced, NOT_WANTED));
+            found.push(ramdisk_removal(&target, &disk.mount_point, facts, forced, NOT_WANTED));
         }
     }
     for change in &mut found {
@@ -155,8 +155,8 @@ fn name_units(change: &mut Change, plan: &Plan, facts: &Facts) {
     let wanted = planned.and_then(|item| item.request.as_ref());
     change.stop = present.map(activating_unit).or_else(|| match &change.target {
         Target::Device(number) => Some(swap_unit(*number)),
-        Target::RamDisk(name) => {
-            let disk = facts.unit_disks.iter().find(|disk| disk.name == *name);
+        Target::Ramdisk(name) => {
+            let disk = facts.unit_ramdisks.iter().find(|disk| disk.name == *name);
             disk.map(|disk| mount_unit(&disk.mount_point))
         }
         Target::Vm => Some(VM_UNIT.to_owned()),
@@ -165,7 +165,7 @@ fn name_units(change: &mut Change, plan: &Plan, facts: &Facts) {
     change.setup = match &change.target {
         Target::Device(number) => Some(setup_unit(*number)),
         // The private mount, stopped after the bind mount; the contents are saved in between.
-        Target::RamDisk(name) => Some(place_unit(name)),
+        Target::Ramdisk(name) => Some(place_unit(name)),
         Target::Vm | Target::Zswap => None,
     };
     change.start = wanted.map(activating_unit);
@@ -230,7 +230,7 @@ fn of_item(item: &Item, plan: &Plan, facts: &Facts, activation: Activation, forc
                     _ => found,
                 }
             }
-            (_, Some(Request::RamDisk(wanted))) => disk(&item.target, wanted, facts, forced),
+            (_, Some(Request::Ramdisk(wanted))) => disk(&item.target, wanted, facts, forced),
             (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
             _ => refused(&item.target, ErrorKind::Config, "the plan could not be made"),
         },
@@ -387,9 +387,9 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
         return refused(target, ErrorKind::Unmanaged, why);
     }
     match (target, present) {
-        (Target::RamDisk(_), Some(Request::RamDisk(request))) => {
+        (Target::Ramdisk(_), Some(Request::Ramdisk(request))) => {
             let forced = forced || request.keep.is_some();
-            disk_removal(target, &request.mount.mount_point, facts, forced, why)
+            ramdisk_removal(target, &request.mount.mount_point, facts, forced, why)
         }
         (Target::Device(number), Some(Request::Device(request)))
             if matches!(facts.device_use(*number), Some(Use::Mounted { .. })) && !forced =>
@@ -404,8 +404,8 @@ fn removal(target: &Target, present: Option<&Request>, facts: &Facts, forced: bo
     }
 }
 
-fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
-    let full = facts.disk_used.get(mount_point.as_bytes()).copied().unwrap_or(0);
+fn ramdisk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool, why: &str) -> Change {
+    let full = facts.ramdisk_used.get(mount_point.as_bytes()).copied().unwrap_or(0);
     if full > 0 && !forced {
         let message = format!("{why}, but {mount_point} holds {}, which would be lost", human(full));
         return refused(target, ErrorKind::LosesContents, message);
@@ -414,22 +414,22 @@ fn disk_removal(target: &Target, mount_point: &str, facts: &Facts, forced: bool,
 }
 
 /// Whether the RAM disk of these units is mounted.
-fn is_mounted(disk: &UnitDisk, facts: &Facts) -> bool {
-    disk_mount(&facts.mounts, &disk.name, &disk.mount_point).is_some()
+fn is_mounted(disk: &UnitRamdisk, facts: &Facts) -> bool {
+    ramdisk_mount(&facts.mounts, &disk.name, &disk.mount_point).is_some()
 }
 
-fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -> Change {
+fn disk(target: &Target, wanted: &RamdiskRequest, facts: &Facts, forced: bool) -> Change {
     let path = wanted.mount.mount_point.as_str();
     let of_record = facts.records.get(target).and_then(|record| match &record.request {
-        Request::RamDisk(request) => Some(UnitDisk {
+        Request::Ramdisk(request) => Some(UnitRamdisk {
             name: request.name.clone(),
             mount_point: request.mount.mount_point.clone(),
             persist: request.persist(),
-            ..UnitDisk::default()
+            ..UnitRamdisk::default()
         }),
         Request::Device(_) | Request::Vm(_) => None,
     });
-    let of_unit = || facts.unit_disks.iter().find(|disk| disk.name == wanted.name).cloned();
+    let of_unit = || facts.unit_ramdisks.iter().find(|disk| disk.name == wanted.name).cloned();
     let before = of_record.or_else(of_unit).filter(|before| is_mounted(before, facts));
     let Some(before) = before else {
         let what = format!("{} of {} on {path}", human(wanted.size), wanted.backend());
@@ -446,13 +446,13 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -
         None
     };
     if let Some((why, detail)) = differs {
-        let removal = disk_removal(target, &before.mount_point, facts, forced || before.is_kept(), &why);
+        let removal = ramdisk_removal(target, &before.mount_point, facts, forced || before.is_kept(), &why);
         return match removal.action {
             Action::Remove => Change::new(target, Action::Recreate, detail),
             _ => removal,
         };
     }
-    let mounted = disk_mount(&facts.mounts, &wanted.name, path);
+    let mounted = ramdisk_mount(&facts.mounts, &wanted.name, path);
     // A file system on zram has the size of its device, whose own entry covers that.
     let Some(mounted) = mounted.filter(|_| wanted.number.is_none()) else {
         return Change::new(target, Action::Keep, "");
@@ -465,7 +465,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -
         let before = inodes.map_or_else(|| "default".to_owned(), |inodes| inodes.to_string());
         format!("inodes {before} → {wanted}")
     });
-    let used = facts.disk_used.get(&mounted.mount_point).copied().unwrap_or(0);
+    let used = facts.ramdisk_used.get(&mounted.mount_point).copied().unwrap_or(0);
     if rounded < used {
         let why =
             format!("{} are in use, and a size of {} is less", exact(used, rounded), exact(rounded, used));
@@ -477,7 +477,7 @@ fn disk(target: &Target, wanted: &RamDiskRequest, facts: &Facts, forced: bool) -
 }
 
 /// Whether the RAM disk is also mounted at its private place.
-fn is_layered(disk: &UnitDisk, facts: &Facts) -> bool {
+fn is_layered(disk: &UnitRamdisk, facts: &Facts) -> bool {
     facts.mount_at(&place(&disk.name)).is_some()
 }
 

@@ -6,7 +6,7 @@ use super::benchmark::cache::Unusable;
 use super::device::algorithm::Algorithm;
 pub use super::device::state::{DeviceFacts, Seen};
 use super::proc::{Memory, MountLine, SwapLine, mount_of, top};
-use super::ramdisk::UnitDisk;
+use super::ramdisk::UnitRamdisk;
 use super::ramdisk::status::SnapshotLine;
 use super::raw_path::RawPath;
 use super::record::{Damaged, Record, Target};
@@ -56,13 +56,13 @@ pub struct Facts {
     /// Whether the `mkfs` of a file system type is installed, for the types in the settings.
     pub mkfs: BTreeMap<String, bool>,
     /// RAM disks mounted by PID 1, from units of ours.
-    pub unit_disks: Vec<UnitDisk>,
+    pub unit_ramdisks: Vec<UnitRamdisk>,
     /// RAM disks that could not be loaded, and whose directory on disk is used instead.
     pub passthrough: BTreeSet<String>,
     /// The newest good snapshot of each RAM disk, as far as its status shows it.
     pub snapshots: BTreeMap<String, SnapshotLine>,
     /// Bytes in use on each mounted tmpfs, by mount point.
-    pub disk_used: BTreeMap<RawPath, u64>,
+    pub ramdisk_used: BTreeMap<RawPath, u64>,
     /// The verdict of the benchmark for `auto`, or why there is no valid one.
     pub best: Option<Result<Algorithm, Unusable>>,
     /// Type of the file at each mount point in the settings.
@@ -399,7 +399,7 @@ impl Facts {
 
     /// Whether PID 1 has mounted a RAM disk of ours there.
     pub fn is_mounted_by_unit(&self, path: &str) -> bool {
-        self.unit_disks.iter().any(|disk| disk.mount_point == path)
+        self.unit_ramdisks.iter().any(|disk| disk.mount_point == path)
     }
 
     /// Any device: all have the same attributes and algorithms.

@@ -95,17 +95,17 @@ pub enum Code {
     /// `resume=` names a zram device.
     ResumeOnZram,
     /// A RAM disk is nearly full.
-    DiskNearlyFull,
+    RamdiskNearlyFull,
     /// A RAM disk could not be loaded.
-    DiskNotLoaded,
+    RamdiskNotLoaded,
     /// The directory on disk is used instead of a RAM disk.
-    DiskPassthrough,
+    RamdiskPassthrough,
     /// A RAM disk was loaded from an older snapshot.
-    DiskFallback,
+    RamdiskFallback,
     /// A RAM disk is empty, because its snapshot could not be loaded.
-    DiskBeganEmpty,
+    RamdiskBeganEmpty,
     /// The previous boot ended without a last save.
-    DiskUnclean,
+    RamdiskUnclean,
     /// Snapshots cannot be written.
     StoreNotWritable,
     /// The last save failed.
@@ -119,7 +119,7 @@ pub enum Code {
     /// A damaged snapshot was set aside.
     SnapshotCorrupt,
     /// RAM disks can hold more than there is memory.
-    DisksExceedMemory,
+    RamdisksExceedMemory,
     /// A key is overridden at runtime.
     Overridden,
     /// The section of an override no longer exists.

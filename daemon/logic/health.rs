@@ -3,13 +3,13 @@
 //! The daemon returns them as `Problems`; `zramdctl status` and `doctor` print them. Computed from a [`Snapshot`] and a
 //! few facts, worst first.
 
-use super::disk_health::{disk_findings, disks_findings};
 use super::facts::OtherManager;
 use super::finding::{Code, Finding, Level, is_nearly_full};
 use super::hibernation;
 use super::human::human;
 use super::neighbours::Neighbours;
 use super::proc::{SwapLine, zram_number};
+use super::ramdisk_health::{ramdisk_findings, ramdisks_findings};
 use super::record::{Damaged, Target, adopt_or_forget};
 use super::resize;
 use super::sample::{DeviceView, RoleView, Snapshot, StateView, SwapView};
@@ -88,13 +88,13 @@ pub fn findings(snapshot: &Snapshot, around: &Surroundings) -> Vec<Finding> {
     };
     found.extend(resize::findings(&snapshot.maintenance.resizes, size));
     for device in snapshot.devices.iter().filter(|device| device.managed) {
-        let has_disk = snapshot.disks.iter().any(|disk| disk.device == device.name);
+        let has_disk = snapshot.ramdisks.iter().any(|disk| disk.device == device.name);
         found.extend(device_findings(device, snapshot.memory.total_bytes, has_disk));
     }
-    for disk in &snapshot.disks {
-        disk_findings(disk, &mut found);
+    for disk in &snapshot.ramdisks {
+        ramdisk_findings(disk, &mut found);
     }
-    disks_findings(snapshot, &mut found);
+    ramdisks_findings(snapshot, &mut found);
     machine_findings(snapshot, around, &mut found);
     found.sort_by_key(|finding| finding.level);
     found
@@ -386,7 +386,7 @@ fn resume_device(cmdline: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::device::stat::MmStat;
-    use crate::sample::{DiskView, MountView};
+    use crate::sample::{MountView, RamdiskView};
     use crate::vm::VmView;
 
     fn swap_device() -> DeviceView {
@@ -485,9 +485,9 @@ mod tests {
     #[test]
     fn a_full_file_system_is_found_and_swap_is_no_remedy_for_one() {
         let found = |device: DeviceView, disk: &str| {
-            let disks = vec![DiskView { device: disk.to_owned(), ..DiskView::default() }];
+            let ramdisks = vec![RamdiskView { device: disk.to_owned(), ..RamdiskView::default() }];
             findings(
-                &Snapshot { devices: vec![device], disks, ..Snapshot::default() },
+                &Snapshot { devices: vec![device], ramdisks, ..Snapshot::default() },
                 &Surroundings::default(),
             )
         };

@@ -43,18 +43,18 @@ pub enum Order {
     /// Runs a command of a RAM disk.
     Hook(Hook),
     /// Fills a RAM disk.
-    Load(Disk),
-    Save(Disk),
-    Verify(Disk),
-    Export(Disk),
-    Pin(Disk),
-    Unpin(Disk),
-    Delete(Disk),
+    Load(RamdiskOrder),
+    Save(RamdiskOrder),
+    Verify(RamdiskOrder),
+    Export(RamdiskOrder),
+    Pin(RamdiskOrder),
+    Unpin(RamdiskOrder),
+    Delete(RamdiskOrder),
     /// Saves a RAM disk, and makes its next load take a chosen snapshot.
-    PrepareRestore(Disk),
-    CancelRestore(Disk),
+    PrepareRestore(RamdiskOrder),
+    CancelRestore(RamdiskOrder),
     /// Publishes the list of snapshots again.
-    Refresh(Disk),
+    Refresh(RamdiskOrder),
 }
 
 /// A run of the benchmark. Without options it measures as configured, at once.
@@ -223,7 +223,7 @@ impl HookKey {
 /// An operation on a RAM disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Disk {
+pub struct RamdiskOrder {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     /// Why it is saved.
@@ -258,10 +258,10 @@ fn is_asked(reason: &SaveReason) -> bool {
     *reason == SaveReason::Asked
 }
 
-impl Disk {
+impl RamdiskOrder {
     /// On its newest snapshot, as root asks for it.
-    pub fn named(name: impl Into<String>) -> Disk {
-        Disk {
+    pub fn named(name: impl Into<String>) -> RamdiskOrder {
+        RamdiskOrder {
             name: name.into(),
             reason: SaveReason::Asked,
             snapshot: None,
@@ -273,7 +273,7 @@ impl Disk {
 
     /// Name of the work.
     pub fn work(name: &str) -> String {
-        format!("disk-{name}")
+        format!("ramdisk-{name}")
     }
 }
 
@@ -286,12 +286,12 @@ impl Order {
             Order::BenchSwap(_) => swap::WORK.to_owned(),
             Order::Maintain(_) => MAINTENANCE.to_owned(),
             Order::Hook(hook) => Hook::work(&hook.name),
-            order => order.disk().map_or_else(String::new, |disk| Disk::work(&disk.name)),
+            order => order.ramdisk().map_or_else(String::new, |disk| RamdiskOrder::work(&disk.name)),
         }
     }
 
     /// The operation on a RAM disk, if it is one.
-    pub fn disk(&self) -> Option<&Disk> {
+    pub fn ramdisk(&self) -> Option<&RamdiskOrder> {
         match self {
             Order::Load(disk)
             | Order::Save(disk)
@@ -400,8 +400,9 @@ mod tests {
 
     #[test]
     fn an_order_is_the_same_as_words_and_as_json() {
-        let stop = Disk { reason: SaveReason::Stop, ..Disk::named("data") };
-        let export = Disk { snapshot: Some(3), to: Some("/to".into()), ..Disk::named("data") };
+        let stop = RamdiskOrder { reason: SaveReason::Stop, ..RamdiskOrder::named("data") };
+        let export =
+            RamdiskOrder { snapshot: Some(3), to: Some("/to".into()), ..RamdiskOrder::named("data") };
         let benchmark = Benchmark {
             profile: Some(Profile::Capacity),
             page_clusters: vec![PageCluster(0), PageCluster(3)],
@@ -417,8 +418,8 @@ mod tests {
         let marked = Maintain { only: Some(Only::MarkIdle(Some(60))), ..Maintain::all(Cause::Request) };
         let hook = Hook { name: "data".to_owned(), hook: HookKey::PreSave, reason: "stop".to_owned() };
         for (order, words) in [
-            (Order::Save(Disk::named("data")), &["save", "data"][..]),
-            (Order::Save(Disk::named("kept")), &["save", "kept"]),
+            (Order::Save(RamdiskOrder::named("data")), &["save", "data"][..]),
+            (Order::Save(RamdiskOrder::named("kept")), &["save", "kept"]),
             (Order::Save(stop), &["save", "data", r#"{"reason":"stop"}"#]),
             (Order::Export(export), &["export", "data", r#"{"snapshot":3,"to":"/to"}"#]),
             (Order::Drain {}, &["drain"]),
@@ -468,8 +469,12 @@ mod tests {
 
     #[test]
     fn units_of_the_version_before_an_upgrade_load_and_save() {
-        assert_eq!(parsed(&["kept", "load", "data"]), Ok(Order::Load(Disk::named("data"))));
-        let stop = Disk { reason: SaveReason::Stop, config: Some("/c".into()), ..Disk::named("data") };
+        assert_eq!(parsed(&["kept", "load", "data"]), Ok(Order::Load(RamdiskOrder::named("data"))));
+        let stop = RamdiskOrder {
+            reason: SaveReason::Stop,
+            config: Some("/c".into()),
+            ..RamdiskOrder::named("data")
+        };
         let words = ["kept", "save", "data", "--reason", "stop", "--config", "/c"];
         assert_eq!(parsed(&words), Ok(Order::Save(stop)));
     }

@@ -44,9 +44,9 @@ pub enum Command {
     /// `swap off`.
     #[serde(rename = "swap off")]
     SwapOff,
-    /// `disk resize`.
-    #[serde(rename = "disk resize")]
-    DiskResize,
+    /// `ramdisk resize`.
+    #[serde(rename = "ramdisk resize")]
+    RamdiskResize,
     /// `set` with `--runtime`.
     Set,
 }
@@ -58,7 +58,7 @@ impl Command {
         Command::Resize,
         Command::Limit,
         Command::SwapOff,
-        Command::DiskResize,
+        Command::RamdiskResize,
         Command::Set,
     ];
 
@@ -70,7 +70,7 @@ impl Command {
             Command::Resize => "resize",
             Command::Limit => "limit",
             Command::SwapOff => "swap off",
-            Command::DiskResize => "disk resize",
+            Command::RamdiskResize => "ramdisk resize",
             Command::Set => "set",
         }
     }

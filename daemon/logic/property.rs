@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::figure::{self, FIGURES, Figure};
 use super::maintain_report;
 use super::overlay::{Command, Override};
-use super::sample::{DeviceView, DiskView, MountView, Snapshot, SwapView};
+use super::sample::{DeviceView, MountView, RamdiskView, Snapshot, SwapView};
 use super::view::View;
 use super::vm::VmView;
 
@@ -24,7 +24,7 @@ pub enum Value {
     /// The name of a device; empty is none. On the bus, its object.
     Device(String),
     /// The name of a RAM disk; empty is none. On the bus, its object.
-    RamDisk(String),
+    Ramdisk(String),
     Texts(Vec<String>),
     Numbered(Vec<(u32, String)>),
     Named(BTreeMap<String, String>),
@@ -138,7 +138,7 @@ impl Properties for Machine {
             property("Capabilities", Signal::Change, |at| Value::Texts(at.snapshot.capabilities.clone()), "What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`, `idle`."),
             property("SupportedAlgorithms", Signal::Change, |at| Value::Texts(at.snapshot.devices.first().map(|device| device.available_algorithms.clone()).unwrap_or_default()), "Compression algorithms that this kernel offers; empty while there is no device to ask."),
             property("ConfigFiles", Signal::Change, |at| Value::Texts(at.view.files.clone()), "Configuration files that were read, lowest precedence first."),
-            property("Overrides", Signal::Change, |at| Value::Fives(at.view.overrides.iter().map(override_row).collect()), "What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`, `disk resize` or `set`. UnsetOverride removes it."),
+            property("Overrides", Signal::Change, |at| Value::Fives(at.view.overrides.iter().map(override_row).collect()), "What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`, `ramdisk resize` or `set`. UnsetOverride removes it."),
             property("VmSettings", Signal::Change, |at| Value::Fours(at.snapshot.vm.iter().map(setting_row).collect()), "Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it was before and will be again. Changes by other programs are kept."),
             property("PressureLevel", Signal::Change, |at| text(at.snapshot.pressure.word()), "How short memory is, where `[maintenance]` asks to follow that: `none`, `moderate`, `severe` or `critical`."),
             property("PressureReason", Signal::Change, |at| text(&at.snapshot.pressure_reason), "Why: how much of the time tasks waited for memory, and what compressed swap holds; empty at the level `none`."),
@@ -165,7 +165,7 @@ impl Properties for DeviceView {
             property("Role", Signal::Change, |view| text(view.role.word()), "`swap`, `filesystem`, `raw` (set up, but neither of the two) or `unused`."),
             property("State", Signal::Change, |view| text(view.state.word()), "`active` (swap is on), `mounted`, `ready` (set up, not in use), `unfinished` or `unused`."),
             property("ConfigSection", Signal::Change, |view| text(&view.config_section), "The section of the configuration that it comes from, or empty."),
-            property("RamDisk", Signal::Change, |view| Value::RamDisk(view.ram_disk.clone()), "The object of the RAM disk that it holds, or `/`."),
+            property("RamDisk", Signal::Change, |view| Value::Ramdisk(view.ramdisk.clone()), "The object of the RAM disk that it holds, or `/`."),
             property("DiskSizeBytes", Signal::Change, |view| Value::U64(view.disk_size_bytes), "Uncompressed bytes that fit (`disksize`)."),
             property("MemoryLimitBytes", Signal::Change, |view| Value::U64(view.memory_limit_bytes), "Upper bound of the memory used (`mem_limit`); 0 is none."),
             property("Algorithm", Signal::Change, |view| text(&view.algorithm), "Primary compression algorithm (`comp_algorithm`)."),
@@ -207,11 +207,11 @@ impl Properties for MountView {
     }
 }
 
-impl Properties for DiskView {
+impl Properties for RamdiskView {
     #[rustfmt::skip]
-    fn all() -> impl Iterator<Item = Property<DiskView>> {
+    fn all() -> impl Iterator<Item = Property<RamdiskView>> {
         [
-            property::<DiskView>("Name", Signal::Const, |view| text(&view.name), "NAME of `[ramdisk.NAME]`."),
+            property::<RamdiskView>("Name", Signal::Const, |view| text(&view.name), "NAME of `[ramdisk.NAME]`."),
             property("MountPoint", Signal::Change, |view| text(&view.mount_point), "Where it is mounted."),
             property("Backend", Signal::Change, |view| text(view.backend()), "What holds it: `tmpfs` or `zram`."),
             property("FsType", Signal::Change, |view| text(&view.fs_type), "Its type of file system."),

@@ -35,7 +35,7 @@ pub enum Target {
     /// `/dev/zramN`.
     Device(u32),
     /// `[ramdisk.NAME]`.
-    RamDisk(String),
+    Ramdisk(String),
     /// Settings of `[vm]` for the time in which compressed swap is active.
     Vm,
     /// `zswap` of `[vm]`, which is disabled before swap is activated.
@@ -46,7 +46,7 @@ impl Target {
     /// The target of a section that has overrides: `zram0`, `ramdisk.logs`.
     pub fn of_section(section: &str) -> Option<Target> {
         match section.strip_prefix("ramdisk.") {
-            Some(name) => Some(Target::RamDisk(name.to_owned())),
+            Some(name) => Some(Target::Ramdisk(name.to_owned())),
             None => zram_number(section).map(Target::Device),
         }
     }
@@ -55,7 +55,7 @@ impl Target {
     pub fn file_name(&self) -> String {
         match self {
             Target::Device(number) => format!("zram{number}.json"),
-            Target::RamDisk(name) => format!("ramdisk-{name}.json"),
+            Target::Ramdisk(name) => format!("ramdisk-{name}.json"),
             Target::Vm => "vm.json".to_owned(),
             Target::Zswap => "zswap.json".to_owned(),
         }
@@ -70,7 +70,7 @@ impl Target {
             "vm" => Target::Vm,
             "zswap" => Target::Zswap,
             _ => match stem.strip_prefix("ramdisk-") {
-                Some(disk) => Target::RamDisk(disk.to_owned()),
+                Some(disk) => Target::Ramdisk(disk.to_owned()),
                 None => Target::Device(zram_number(stem)?),
             },
         };
@@ -82,7 +82,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Device(number) => write!(f, "zram{number}"),
-            Target::RamDisk(name) => write!(f, "ramdisk.{name}"),
+            Target::Ramdisk(name) => write!(f, "ramdisk.{name}"),
             Target::Vm => f.write_str("vm"),
             Target::Zswap => f.write_str("zswap"),
         }
@@ -167,8 +167,8 @@ impl Damaged {
     pub fn remedy(&self) -> String {
         let remove = format!("remove /run/zramd/{}", self.file);
         match self.target {
-            Some(Target::RamDisk(ref name)) => format!(
-                "run `zramdctl disk save {name}` if it persists, unmount it, also from {}, and {remove}",
+            Some(Target::Ramdisk(ref name)) => format!(
+                "run `zramdctl ramdisk save {name}` if it persists, unmount it, also from {}, and {remove}",
                 place(name)
             ),
             Some(Target::Device(_)) => {
@@ -297,7 +297,7 @@ pub enum Undo {
         mounted: Option<MountId>,
     },
     /// Unmount a RAM disk from its mount point, and save its contents.
-    HideDisk {
+    HideRamdisk {
         /// NAME of `[ramdisk.NAME]`.
         name: String,
         /// Private mount point.
@@ -443,7 +443,7 @@ impl Record {
     /// The mount at a path that an undo is about, if it is known.
     pub fn mounted(&self, path: &str) -> Option<MountId> {
         self.undo.iter().find_map(|undo| match undo {
-            Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. }
+            Undo::Unmount { mount_point, mounted, .. } | Undo::HideRamdisk { mount_point, mounted, .. }
                 if mount_point == path =>
             {
                 *mounted
@@ -473,7 +473,7 @@ impl Record {
     /// Records the mount that the undo of a step is about.
     pub fn set_mounted(&mut self, path: &str, id: Option<MountId>) {
         for undo in &mut self.undo {
-            if let Undo::Unmount { mount_point, mounted, .. } | Undo::HideDisk { mount_point, mounted, .. } =
+            if let Undo::Unmount { mount_point, mounted, .. } | Undo::HideRamdisk { mount_point, mounted, .. } =
                 undo
                 && mount_point == path
             {
@@ -486,7 +486,7 @@ impl Record {
     fn is_of_one_kind(&self) -> bool {
         match (&self.target, &self.request) {
             (Target::Device(number), Request::Device(request)) => request.number == *number,
-            (Target::RamDisk(name), Request::RamDisk(request)) => request.name == *name,
+            (Target::Ramdisk(name), Request::Ramdisk(request)) => request.name == *name,
             (Target::Vm | Target::Zswap, Request::Vm(_)) => true,
             _ => false,
         }
@@ -521,7 +521,7 @@ impl Record {
     pub fn push(&mut self, undo: Undo) {
         // What is made again is another one.
         match &undo {
-            Undo::Unmount { mount_point, .. } | Undo::HideDisk { mount_point, .. } => {
+            Undo::Unmount { mount_point, .. } | Undo::HideRamdisk { mount_point, .. } => {
                 self.set_mounted(mount_point, None);
             }
             Undo::DetachFile { .. } => self.set_file(None),

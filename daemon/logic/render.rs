@@ -28,10 +28,10 @@ pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
 /// The usable devices and RAM disks, then the sections of others, each with what becomes of it.
 fn counted(plan: &Plan, loaded: &Loaded) -> String {
     let all =
-        || plan.items.iter().filter(|item| matches!(item.target, Target::Device(_) | Target::RamDisk(_)));
+        || plan.items.iter().filter(|item| matches!(item.target, Target::Device(_) | Target::Ramdisk(_)));
     let usable = |disk: bool| {
         let is_usable = |item: &&Item| {
-            item.decision == Decision::Planned && matches!(item.target, Target::RamDisk(_)) == disk
+            item.decision == Decision::Planned && matches!(item.target, Target::Ramdisk(_)) == disk
         };
         all().filter(is_usable).count()
     };

@@ -16,7 +16,7 @@ use super::vm::VmRequest;
 pub enum Request {
     /// A zram device.
     Device(DeviceRequest),
-    RamDisk(RamDiskRequest),
+    Ramdisk(RamdiskRequest),
     /// Kernel settings.
     Vm(VmRequest),
 }
@@ -26,7 +26,7 @@ impl Request {
     pub fn device(&self) -> Option<&DeviceRequest> {
         match self {
             Request::Device(device) => Some(device),
-            Request::RamDisk(_) | Request::Vm(_) => None,
+            Request::Ramdisk(_) | Request::Vm(_) => None,
         }
     }
 
@@ -34,7 +34,7 @@ impl Request {
     pub fn mount(&self) -> Option<&MountRequest> {
         match self {
             Request::Device(device) => device.purpose.mount(),
-            Request::RamDisk(disk) => Some(&disk.mount),
+            Request::Ramdisk(disk) => Some(&disk.mount),
             Request::Vm(_) => None,
         }
     }
@@ -191,7 +191,7 @@ pub struct MountRequest {
 
 /// A request for a RAM disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RamDiskRequest {
+pub struct RamdiskRequest {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     /// Size in bytes.
@@ -223,7 +223,7 @@ pub struct KeepRequest {
     pub store_limit: Option<u64>,
 }
 
-impl RamDiskRequest {
+impl RamdiskRequest {
     /// Whether it is mounted at a private place first.
     pub fn is_layered(&self) -> bool {
         self.number.is_some() || self.keep.is_some()

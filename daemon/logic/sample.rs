@@ -13,7 +13,7 @@ use super::finding::Finding;
 use super::maintain_report::Report;
 use super::psi::Level;
 use super::ramdisk::Persist;
-use super::ramdisk::status::DiskStatus;
+use super::ramdisk::status::RamdiskStatus;
 use super::vm::VmView;
 use crate::word::word;
 
@@ -37,7 +37,7 @@ pub struct Snapshot {
     /// All zram devices in ascending order, managed or not.
     pub devices: Vec<DeviceView>,
     /// RAM disks of zramd, by name.
-    pub disks: Vec<DiskView>,
+    pub ramdisks: Vec<RamdiskView>,
     /// Kernel settings changed by zramd.
     #[serde(default, rename = "vm_settings")]
     pub vm: Vec<VmView>,
@@ -184,7 +184,7 @@ pub struct DeviceView {
     pub recompression_algorithms: Vec<(u32, String)>,
     /// The RAM disk that it holds; or empty.
     #[serde(default)]
-    pub ram_disk: String,
+    pub ramdisk: String,
     /// Path of the backing device; or empty.
     pub backing_device: String,
     /// Whether it lacks its configured backing device.
@@ -235,7 +235,7 @@ pub struct MountView {
 /// A RAM disk set up by zramd.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DiskView {
+pub struct RamdiskView {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     /// Mount point.
@@ -265,13 +265,13 @@ pub struct DiskView {
     pub persistence: Persist,
     /// Status of its snapshots.
     #[serde(default)]
-    pub status: DiskStatus,
+    pub status: RamdiskStatus,
     /// When its timer saves it next, in microseconds since 1970; 0 is never, or not known: only PID 1 knows.
     #[serde(skip)]
     pub next_save_usec: u64,
 }
 
-impl DiskView {
+impl RamdiskView {
     /// Bytes and inodes of the empty RAM disk.
     pub fn room(&self) -> (u64, u64) {
         (self.size_bytes, self.total_inodes)
@@ -320,8 +320,8 @@ impl Snapshot {
     }
 
     /// Looks up a RAM disk by name.
-    pub fn disk(&self, name: &str) -> Option<&DiskView> {
-        self.disks.iter().find(|disk| disk.name == name)
+    pub fn ramdisk(&self, name: &str) -> Option<&RamdiskView> {
+        self.ramdisks.iter().find(|disk| disk.name == name)
     }
 
     /// Sum over the managed devices.

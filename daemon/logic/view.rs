@@ -16,7 +16,7 @@ use super::config::schema::section_of;
 use super::finding::{Finding, Level};
 use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
-use super::ramdisk::UnitDisk;
+use super::ramdisk::UnitRamdisk;
 
 /// The parts of the configuration that other programs than the planner need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct View {
     #[serde(default)]
     pub overrides: Vec<Override>,
     /// RAM disks in the configuration.
-    pub disks: Vec<UnitDisk>,
+    pub ramdisks: Vec<UnitRamdisk>,
     /// Whether it has devices, and all of them yield to other zram managers.
     #[serde(default)]
     pub yields: bool,
@@ -76,7 +76,7 @@ impl View {
     pub fn of(loaded: &Loaded) -> View {
         let sections = loaded.merged.sections.iter();
         let file = |section: &Section| section.origin.file.display().to_string();
-        let disks = loaded.settings.ramdisks.iter();
+        let ramdisks = loaded.settings.ramdisks.iter();
         let maintenance = loaded.settings.maintenance.as_ref().map(|asked| MaintenanceView {
             every_seconds: asked.needs_timer().then_some(asked.interval.as_secs()),
             pressure: asked.pressure,
@@ -88,8 +88,8 @@ impl View {
             findings: loaded.problems.clone(),
             sections: sections.map(|(name, section)| (name.clone(), file(section))).collect(),
             overrides: loaded.merged.overrides.clone(),
-            disks: disks
-                .map(|disk| UnitDisk {
+            ramdisks: ramdisks
+                .map(|disk| UnitRamdisk {
                     name: disk.name.clone(),
                     mount_point: disk.mount.mount_point.clone(),
                     persist: disk.keep.as_ref().map(|keep| keep.mode).into(),

@@ -35,9 +35,9 @@ pub enum Action {
     /// Change the configuration.
     Configure,
     /// Save a RAM disk, or verify a snapshot.
-    SaveDisk,
+    SaveRamdisk,
     /// Restore a RAM disk from a snapshot; delete and pin snapshots.
-    RestoreDisk,
+    RestoreRamdisk,
     /// Run the benchmark.
     Benchmark,
 }
@@ -58,8 +58,8 @@ impl Action {
             Action::Tune => "org.zramd1.tune",
             Action::Manage => "org.zramd1.manage",
             Action::Configure => "org.zramd1.configure",
-            Action::SaveDisk => "org.zramd1.save-disk",
-            Action::RestoreDisk => "org.zramd1.restore-disk",
+            Action::SaveRamdisk => "org.zramd1.save-ramdisk",
+            Action::RestoreRamdisk => "org.zramd1.restore-ramdisk",
             Action::Benchmark => "org.zramd1.benchmark",
         }
     }
@@ -77,7 +77,7 @@ pub async fn check(
         return Ok(Caller::Root);
     }
     polkit(connection, call, action).await?;
-    if action == Action::SaveDisk {
+    if action == Action::SaveRamdisk {
         // The only action that polkit allows without a password.
         limits.pace(counted.user, Instant::now())?;
     }

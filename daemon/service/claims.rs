@@ -23,8 +23,8 @@ pub struct Claim {
 }
 
 /// Name of work on a disk.
-pub fn of_disk(name: &str) -> String {
-    format!("disk-{name}")
+pub fn of_ramdisk(name: &str) -> String {
+    format!("ramdisk-{name}")
 }
 
 impl Claims {
@@ -39,7 +39,7 @@ impl Claims {
         if lock(&self.names).insert(name.to_owned()) {
             return Ok(Arc::new(Claim { claims: self.clone(), name: name.to_owned() }));
         }
-        let what = match name.strip_prefix("disk-") {
+        let what = match name.strip_prefix("ramdisk-") {
             Some(disk) => format!("work on ramdisk.{disk}"),
             None => name.to_owned(),
         };
@@ -81,20 +81,20 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let claims = Claims::default();
-            let save = claims.claim("disk-logs").unwrap();
+            let save = claims.claim("ramdisk-logs").unwrap();
             let restore = tokio::spawn({
                 let claims = claims.clone();
-                async move { claims.wait("disk-logs").await }
+                async move { claims.wait("ramdisk-logs").await }
             });
             tokio::task::yield_now().await;
             assert!(!restore.is_finished());
             // Work on other disks does not wait.
-            drop(claims.claim("disk-other").unwrap());
+            drop(claims.claim("ramdisk-other").unwrap());
             tokio::task::yield_now().await;
             assert!(!restore.is_finished());
             drop(save);
             let claim = restore.await.unwrap();
-            assert!(claim.is_for("disk-logs") && claims.claim("disk-logs").is_err());
+            assert!(claim.is_for("ramdisk-logs") && claims.claim("ramdisk-logs").is_err());
         });
     }
 }

@@ -9,7 +9,7 @@ use zbus::{Connection, OwnedObjectPath, interface};
 use super::auth;
 use super::call_limits::CallLimits;
 use super::error::Result;
-use super::names::{device_path, disk_path};
+use super::names::{device_path, ramdisk_path};
 use crate::lock::lock;
 use crate::setup::Cancel;
 use host::Host;
@@ -31,7 +31,7 @@ pub struct Subject {
 impl Subject {
     /// A RAM disk by its name, which may be that of a device.
     pub(crate) fn disk(name: &str) -> Subject {
-        Subject { name: name.to_owned(), path: disk_path(name).try_into().unwrap_or_default() }
+        Subject { name: name.to_owned(), path: ramdisk_path(name).try_into().unwrap_or_default() }
     }
 }
 
@@ -40,7 +40,7 @@ impl From<String> for Subject {
     fn from(name: String) -> Subject {
         let path = match Target::of_section(&name) {
             Some(Target::Device(_)) => device_path(&name),
-            Some(Target::RamDisk(disk)) => disk_path(&disk),
+            Some(Target::Ramdisk(disk)) => ramdisk_path(&disk),
             _ => return Subject { name, ..Subject::default() },
         };
         Subject { name, path: path.try_into().unwrap_or_default() }
@@ -196,13 +196,13 @@ mod tests {
     fn a_job_has_the_path_of_its_object() {
         for (section, expected) in [
             ("zram0", "/org/zramd1/device/zram0"),
-            ("ramdisk.var-log", "/org/zramd1/disk/var_2dlog"),
+            ("ramdisk.var-log", "/org/zramd1/ramdisk/var_2dlog"),
             ("defaults", "/"),
             ("", "/"),
         ] {
             let subject = Subject::from(section.to_owned());
             assert_eq!((subject.name.as_str(), subject.path.as_str()), (section, expected));
         }
-        assert_eq!(Subject::disk("zram0").path.as_str(), "/org/zramd1/disk/zram0");
+        assert_eq!(Subject::disk("zram0").path.as_str(), "/org/zramd1/ramdisk/zram0");
     }
 }

@@ -155,7 +155,7 @@ pub fn space_low(name: &str, mount_point: &str, percent: u32, free: u64) {
     log::warn!(
         MESSAGE_ID = SPACE_LOW,
         ZRAMD_OBJECT = name;
-        "{mount_point} (ramdisk.{name}) is {percent} % full, {free} are free (`zramdctl disk resize {name} SIZE` gives it more)"
+        "{mount_point} (ramdisk.{name}) is {percent} % full, {free} are free (`zramdctl ramdisk resize {name} SIZE` gives it more)"
     );
 }
 

@@ -28,13 +28,13 @@ pub fn device_path_or_none(name: &str) -> String {
 }
 
 /// Object path of a disk. Other characters than letters and digits become `_` and two hexadecimal digits, as in systemd.
-pub fn disk_path(name: &str) -> String {
-    format!("{ROOT}/disk/{}", label(name))
+pub fn ramdisk_path(name: &str) -> String {
+    format!("{ROOT}/ramdisk/{}", label(name))
 }
 
 /// Object path of an optional disk; `/` if there is none.
-pub fn disk_path_or_none(name: &str) -> String {
-    if name.is_empty() { "/".to_owned() } else { disk_path(name) }
+pub fn ramdisk_path_or_none(name: &str) -> String {
+    if name.is_empty() { "/".to_owned() } else { ramdisk_path(name) }
 }
 
 /// A name as a component of an object path, escaped as in systemd (sd_bus_path_encode(3)).
@@ -60,12 +60,12 @@ mod tests {
 
     #[test]
     fn every_name_becomes_a_valid_path_of_its_own() {
-        assert_eq!(disk_path("logs"), "/org/zramd1/disk/logs");
-        assert_eq!(disk_path("var-log_1"), "/org/zramd1/disk/var_2dlog_5f1");
-        assert_eq!(disk_path("1"), "/org/zramd1/disk/_31");
+        assert_eq!(ramdisk_path("logs"), "/org/zramd1/ramdisk/logs");
+        assert_eq!(ramdisk_path("var-log_1"), "/org/zramd1/ramdisk/var_2dlog_5f1");
+        assert_eq!(ramdisk_path("1"), "/org/zramd1/ramdisk/_31");
         for name in ["", "ä", "a.b", "_"] {
-            assert!(zbus::ObjectPath::try_from(disk_path(name)).is_ok(), "{name}");
+            assert!(zbus::ObjectPath::try_from(ramdisk_path(name)).is_ok(), "{name}");
         }
-        assert_ne!(disk_path("a_2d"), disk_path("a-"));
+        assert_ne!(ramdisk_path("a_2d"), ramdisk_path("a-"));
     }
 }

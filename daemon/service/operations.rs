@@ -286,7 +286,7 @@ impl Core {
         let forced = only_force(options)?;
         let target = match device_number(name) {
             Some(number) => Target::Device(number),
-            None => Target::RamDisk(name.strip_prefix("ramdisk.").unwrap_or(name).to_owned()),
+            None => Target::Ramdisk(name.strip_prefix("ramdisk.").unwrap_or(name).to_owned()),
         };
         let section = target.to_string();
         // The section becomes part of a file name.

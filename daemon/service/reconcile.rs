@@ -222,7 +222,7 @@ async fn fulfil(core: &Arc<Core>, handle: &Handle, wish: &Wish, mut proposal: Bo
             change.kind = Some(ErrorKind::InvalidArgument);
         }
     }
-    let _claims = claim_disks(core, handle, &mut proposal.changes);
+    let _claims = claim_ramdisks(core, handle, &mut proposal.changes);
     match wish.goal {
         // A section with a mistake would be treated as removed.
         Goal::Follow => must_be_valid(&proposal.view)?,
@@ -291,12 +291,12 @@ pub fn must_be_without_mistakes(section: &str, file: &str, view: &View) -> Resul
 }
 
 /// Claims the disks that are about to change. The change of a disk that is in use by other work becomes a refusal.
-fn claim_disks(core: &Arc<Core>, handle: &Handle, changes: &mut [Change]) -> Vec<Arc<Claim>> {
+fn claim_ramdisks(core: &Arc<Core>, handle: &Handle, changes: &mut [Change]) -> Vec<Arc<Claim>> {
     let mut claims = Vec::new();
     for change in changes.iter_mut().filter(|change| !matches!(change.action, Action::Keep | Action::Refuse))
     {
-        let Target::RamDisk(name) = &change.target else { continue };
-        let name = claims::of_disk(name);
+        let Target::Ramdisk(name) = &change.target else { continue };
+        let name = claims::of_ramdisk(name);
         if handle.claim.as_ref().is_some_and(|claim| claim.is_for(&name)) {
             continue;
         }
@@ -366,7 +366,7 @@ fn refusal(change: &Change) -> Error {
 fn number(change: &Change) -> Option<u32> {
     match change.target {
         Target::Device(number) => Some(number),
-        Target::RamDisk(_) | Target::Vm | Target::Zswap => None,
+        Target::Ramdisk(_) | Target::Vm | Target::Zswap => None,
     }
 }
 
@@ -440,7 +440,7 @@ async fn with_pid_1(
     let mut outcomes = refused(changes);
     let mut stuck: Vec<&Target> = Vec::new();
     let stops = |disks: bool| {
-        let wanted = move |change: &&Change| matches!(change.target, Target::RamDisk(_)) == disks;
+        let wanted = move |change: &&Change| matches!(change.target, Target::Ramdisk(_)) == disks;
         changes.iter().filter(|change| change.action.stops()).filter(wanted)
     };
     // Devices are stopped last: saving a disk starts a unit, and then PID 1 also starts again what `swap.target` wants.
@@ -515,7 +515,7 @@ mod tests {
     #[test]
     fn a_claimed_disk_is_not_changed() {
         let core = Core::new(Source::default(), Mode::Direct);
-        let (busy, idle) = (Target::RamDisk("busy".to_owned()), Target::RamDisk("idle".to_owned()));
+        let (busy, idle) = (Target::Ramdisk("busy".to_owned()), Target::Ramdisk("idle".to_owned()));
         let changes = || {
             vec![
                 Change::new(&busy, Action::Recreate, ""),
@@ -526,24 +526,24 @@ mod tests {
         let actions =
             |changes: &[Change]| changes.iter().map(|change| change.action).collect::<Vec<Action>>();
         let handle = {
-            let claim = core.claims.claim("disk-busy").unwrap();
+            let claim = core.claims.claim("ramdisk-busy").unwrap();
             Handle::unwatched().with(claim)
         };
 
         let mut todo = changes();
-        let claims = claim_disks(&core, &Handle::unwatched(), &mut todo);
+        let claims = claim_ramdisks(&core, &Handle::unwatched(), &mut todo);
         assert_eq!(actions(&todo), [Action::Refuse, Action::Recreate, Action::Recreate]);
         let refused = refusal(&todo[0]);
         assert!(refused.kind == ErrorKind::Busy && refused.message.contains("ramdisk.busy"), "{refused:?}");
         // The claim is exclusive in both directions.
-        assert_eq!(core.claims.claim("disk-idle").unwrap_err().kind, ErrorKind::Busy);
+        assert_eq!(core.claims.claim("ramdisk-idle").unwrap_err().kind, ErrorKind::Busy);
         drop(claims);
 
         // The holder of the claim may change it.
         let mut todo = changes();
-        let claims = claim_disks(&core, &handle, &mut todo);
+        let claims = claim_ramdisks(&core, &handle, &mut todo);
         assert_eq!(actions(&todo), [Action::Recreate; 3]);
         drop((claims, handle));
-        assert!(core.claims.claim("disk-busy").is_ok() && core.claims.claim("disk-idle").is_ok());
+        assert!(core.claims.claim("ramdisk-busy").is_ok() && core.claims.claim("ramdisk-idle").is_ok());
     }
 }

@@ -11,13 +11,13 @@ use super::ROOT;
 use super::bus::device::{Device, stats_map};
 use super::bus::filesystem::{Filesystem, USAGE};
 use super::bus::manager::{Manager, TOTALS};
-use super::bus::ramdisk::{RamDisk, SPACE};
+use super::bus::ramdisk::{Ramdisk, SPACE};
 use super::bus::table;
 use super::caller;
 use super::core::{Core, Selection};
 use super::error::{Error, ErrorKind, Result};
 use super::lock::lock;
-use super::names::{BUS, device_path, disk_path};
+use super::names::{BUS, device_path, ramdisk_path};
 use super::stream;
 use logic::property::Machine;
 
@@ -38,7 +38,7 @@ impl Core {
         }
         let snapshot = self.sample().await;
         let devices = snapshot.devices.iter().map(|device| device_path(&device.name));
-        let disks = snapshot.disks.iter().map(|disk| disk_path(&disk.name));
+        let disks = snapshot.ramdisks.iter().map(|disk| ramdisk_path(&disk.name));
         let mut selected: Vec<String> = devices.chain(disks).chain([ROOT.to_owned()]).collect();
         if let Some(other) = paths.iter().find(|path| selected.iter().all(|known| known != path.as_str())) {
             let message = format!(
@@ -140,9 +140,9 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Se
                 }
             }
         }
-        for disk in &snapshot.disks {
-            if let Some(emitter) = to(disk_path(&disk.name)) {
-                RamDisk::space_updated(&emitter, table::sample(disk, &SPACE, now)).await.ok();
+        for disk in &snapshot.ramdisks {
+            if let Some(emitter) = to(ramdisk_path(&disk.name)) {
+                Ramdisk::space_updated(&emitter, table::sample(disk, &SPACE, now)).await.ok();
             }
         }
         if let Some(emitter) = to(ROOT.to_owned()) {

@@ -13,11 +13,11 @@ use super::bus::benchmark::{self, Benchmark};
 use super::bus::device::Device;
 use super::bus::filesystem::Filesystem;
 use super::bus::manager::Manager;
-use super::bus::ramdisk::RamDisk;
+use super::bus::ramdisk::Ramdisk;
 use super::bus::swap::Swap;
 use super::bus::table::{Object, Table};
 use super::core::Core;
-use super::names::{device_path, disk_path};
+use super::names::{device_path, ramdisk_path};
 use super::vm;
 use logic::finding::Finding;
 use logic::sample::{RoleView, Snapshot};
@@ -40,7 +40,7 @@ enum Kind {
     Device,
     Swap,
     Filesystem,
-    RamDisk,
+    Ramdisk,
 }
 
 impl Kind {
@@ -49,7 +49,7 @@ impl Kind {
             Kind::Device => "org.zramd1.Device",
             Kind::Swap => "org.zramd1.Swap",
             Kind::Filesystem => "org.zramd1.Filesystem",
-            Kind::RamDisk => "org.zramd1.RamDisk",
+            Kind::Ramdisk => "org.zramd1.RamDisk",
         }
     }
 }
@@ -67,8 +67,9 @@ fn wanted(snapshot: &Snapshot) -> Vec<(Kind, String, String)> {
             add(Kind::Filesystem);
         }
     }
-    wanted
-        .extend(snapshot.disks.iter().map(|disk| (Kind::RamDisk, disk_path(&disk.name), disk.name.clone())));
+    wanted.extend(
+        snapshot.ramdisks.iter().map(|disk| (Kind::Ramdisk, ramdisk_path(&disk.name), disk.name.clone())),
+    );
     wanted
 }
 
@@ -114,7 +115,7 @@ pub async fn follow_timers(core: Arc<Core>, connection: Connection) {
     loop {
         let kept = || {
             let latest = core.latest();
-            latest.disks.iter().filter(|disk| disk.is_kept()).map(|disk| disk.name.clone()).collect()
+            latest.ramdisks.iter().filter(|disk| disk.is_kept()).map(|disk| disk.name.clone()).collect()
         };
         core.next_saves.refresh(&connection, kept).await;
     }
@@ -178,7 +179,7 @@ async fn add(
         Kind::Device => server.at(path, Table(Device::new(core, name))).await.map(drop),
         Kind::Swap => server.at(path, Table(Swap::new(core, name))).await.map(drop),
         Kind::Filesystem => server.at(path, Table(Filesystem::new(core, name))).await.map(drop),
-        Kind::RamDisk => server.at(path, Table(RamDisk::new(core, name))).await.map(drop),
+        Kind::Ramdisk => server.at(path, Table(Ramdisk::new(core, name))).await.map(drop),
     }
 }
 
@@ -192,7 +193,7 @@ async fn current(connection: &Connection, kind: Kind, path: &str) -> zbus::Resul
         Kind::Device => values::<Device>(connection, path).await,
         Kind::Swap => values::<Swap>(connection, path).await,
         Kind::Filesystem => values::<Filesystem>(connection, path).await,
-        Kind::RamDisk => values::<RamDisk>(connection, path).await,
+        Kind::Ramdisk => values::<Ramdisk>(connection, path).await,
     }
 }
 

@@ -117,8 +117,8 @@ impl Systemd {
     /// Saves a disk before it is stopped, while an error can still prevent that. Disks that are not persistent or not loaded
     /// are skipped.
     pub async fn save_before_stop(&self, target: &Target, handle: &Handle) -> Result<()> {
-        let Target::RamDisk(name) = target else { return Ok(()) };
-        let unit = format!("zramd-disk-save@{name}.service");
+        let Target::Ramdisk(name) = target else { return Ok(()) };
+        let unit = format!("zramd-ramdisk-save@{name}.service");
         let how = self.job(Verb::Start, &unit, Some("main"), handle).await?;
         match how.as_str() {
             DONE | "dependency" | "skipped" | "assert" => Ok(()),
@@ -238,7 +238,7 @@ fn result(verb: Verb, unit: &str, target: &Target, result: &str, handle: &Handle
     };
     let setup = match target {
         Target::Device(number) => format!(" -u zramd-setup@zram{number}"),
-        Target::RamDisk(_) | Target::Vm | Target::Zswap => String::new(),
+        Target::Ramdisk(_) | Target::Vm | Target::Zswap => String::new(),
     };
     Err(Error::new(
         ErrorKind::Failed,

@@ -220,7 +220,7 @@ impl Host for SimHost {
         }
     }
 
-    fn disk_status(&self, _name: &str) -> String {
+    fn ramdisk_status(&self, _name: &str) -> String {
         String::new()
     }
 

@@ -6,7 +6,7 @@ export const MANAGER = "org.zramd1.Manager";
 export const DEVICE = "org.zramd1.Device";
 export const SWAP = "org.zramd1.Swap";
 export const FILESYSTEM = "org.zramd1.Filesystem";
-export const DISK = "org.zramd1.RamDisk";
+export const RAMDISK = "org.zramd1.RamDisk";
 export const BENCHMARK = "org.zramd1.Benchmark";
 export const JOB = "org.zramd1.Job";
 

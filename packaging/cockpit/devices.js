@@ -123,7 +123,7 @@ export class Devices {
         const { page } = this;
         const device = page.daemon.get(path, DEVICE);
         if (device.RamDisk !== "/") {
-            page.disks.change(device.RamDisk);
+            page.ramdisks.change(device.RamDisk);
             return;
         }
         const swap = page.daemon.objects.get(path)?.[SWAP];

@@ -1,11 +1,11 @@
 // The page: what the daemon shows, from top to bottom.
 
-import { DEVICE, DISK, Daemon, JOB, MANAGER, ROOT } from "./bus.js";
+import { DEVICE, RAMDISK, Daemon, JOB, MANAGER, ROOT } from "./bus.js";
 import { Benchmark } from "./benchmark.js";
 import { Chart } from "./chart.js";
 import { Devices, inMemory, used } from "./devices.js";
 import * as dialogs from "./dialogs.js";
-import { Disks } from "./disks.js";
+import { Ramdisks } from "./ramdisks.js";
 import { h, put, say, sync, withCommands } from "./dom.js";
 import { bytes } from "./format.js";
 import { REMEDIES } from "./remedies.js";
@@ -19,7 +19,7 @@ const WORTH_MENTIONING = 1 << 20;
 
 class Page {
     daemon = new Daemon();
-    schema = { device: {}, disk: {} };
+    schema = { device: {}, ramdisk: {} };
     #admin = cockpit.permission({ admin: true });
     #chart = new Chart();
     #gain = h("p", { class: "gain" });
@@ -37,17 +37,17 @@ class Page {
     #overrideSection = h("section", { "aria-labelledby": "overrides-title" },
         h("h2", { id: "overrides-title" }, _("Until the next boot")), this.#overrides);
     devices = new Devices(this);
-    disks = new Disks(this);
+    ramdisks = new Ramdisks(this);
     #benchmark = new Benchmark(this);
     #ended = new Set();
 
     start(main) {
-        const { devices, disks } = this;
+        const { devices, ramdisks } = this;
         this.body = h("div", { hidden: true },
             this.#problemSection,
             h("section", { "aria-labelledby": "memory-title" },
                 h("h2", { id: "memory-title" }, _("Memory")), this.#pressure, this.#chart.element),
-            devices.element, disks.element, this.#overrideSection, this.#benchmark.element);
+            devices.element, ramdisks.element, this.#overrideSection, this.#benchmark.element);
         main.append(h("header", null, h("h1", null, _("Compressed memory")), this.#gain, this.#count), this.#notice, this.#readOnly,
                     this.#failure, this.#jobs, this.#said, this.body);
         this.#admin.addEventListener("changed", () => this.#allow());
@@ -140,7 +140,7 @@ class Page {
         this.#tellOverrides();
         this.#tellJobs();
         this.devices.show();
-        this.disks.show();
+        this.ramdisks.show();
         this.#benchmark.show();
     }
 
@@ -177,7 +177,7 @@ class Page {
         else if (words.length)
             sentence = cockpit.format(_("$0 are in $1 of memory, which saves nothing."), words.join(_(" and ")), bytes(memory));
         say(this.#gain, sentence);
-        const disks = this.daemon.having(DISK).length;
+        const disks = this.daemon.having(RAMDISK).length;
         const problems = (this.daemon.manager.ProblemDetails || []).length;
         say(this.#count, [
             cockpit.format(cockpit.ngettext("$0 zram device", "$0 zram devices", devices.length), devices.length),
@@ -189,8 +189,8 @@ class Page {
     /** What a click can do about a problem: the text of the button, and the action. */
     #remedy(code, object) {
         const path = this.daemon.having(DEVICE).find(({ [DEVICE]: device }) => device.Name === object)?.path;
-        const disk = this.daemon.having(DISK).find(({ [DISK]: found }) => found.Name === object)?.path;
-        const { devices, disks } = this;
+        const disk = this.daemon.having(RAMDISK).find(({ [RAMDISK]: found }) => found.Name === object)?.path;
+        const { devices, ramdisks } = this;
         switch (REMEDIES[code]) {
         case "activate":
             return [_("Switch on"), () => this.run(ROOT, MANAGER, "ActivateDevice", "sa{sv}", object, {})];
@@ -198,12 +198,12 @@ class Page {
             return [_("Apply configuration…"), () => devices.reload()];
         case "device":
             return path && [_("Change…"), () => devices.change(path)];
-        case "disk":
-            return disk && [_("Change…"), () => disks.change(disk)];
+        case "ramdisk":
+            return disk && [_("Change…"), () => ramdisks.change(disk)];
         case "save":
-            return disk && [_("Save"), () => this.run(disk, DISK, "Save", "a{sv}", {})];
+            return disk && [_("Save"), () => this.run(disk, RAMDISK, "Save", "a{sv}", {})];
         case "snapshots":
-            return disk && [_("Snapshots"), () => disks.open(disk)];
+            return disk && [_("Snapshots"), () => ramdisks.open(disk)];
         default:
             return null;
         }

@@ -10,7 +10,7 @@ export async function load() {
     const device = Object.entries(schema.patternProperties || {}).find(([pattern]) => pattern.startsWith("^zram"));
     return {
         device: device?.[1].properties || {},
-        disk: schema.properties?.ramdisk?.additionalProperties?.properties || {},
+        ramdisk: schema.properties?.ramdisk?.additionalProperties?.properties || {},
     };
 }
 

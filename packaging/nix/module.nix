@@ -59,6 +59,6 @@ in
     };
     # They are started by systemd, as the generator decides; a switch to a new configuration must not stop swap in use.
     systemd.services."zramd-setup@".restartIfChanged = false;
-    systemd.services."zramd-disk@".restartIfChanged = false;
+    systemd.services."zramd-ramdisk@".restartIfChanged = false;
   };
 }

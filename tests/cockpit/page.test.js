@@ -132,7 +132,7 @@ describe("the page", () => {
         const chart = page.getByRole("img", { name: /Stored data/ });
         assert.match(await chart.locator("path.stored").getAttribute("d"), /^M[\d.]+ [\d.]+/);
         assert.match(await text(page.locator("main")), /Memory pressure: none/);
-        assert.match(await text(page.locator("#disks tbody tr").first()), /notes.*16\.0 MiB.*contents/s);
+        assert.match(await text(page.locator("#ramdisks tbody tr").first()), /notes.*16\.0 MiB.*contents/s);
         assert.deepEqual(page.problems, []);
     });
 
@@ -263,7 +263,7 @@ describe("the page", () => {
 
     test("follows file systems on zram, and changes a RAM disk there", async () => {
         await configured(`[ramdisk.held]\nmount-point = "${PLACE}/held"\nsize = "24MiB"\nbackend = "zram"\nfs-type = "ext4"\n`, async () => {
-            const disk = page.locator("#disks tbody tr", { hasText: "held" });
+            const disk = page.locator("#ramdisks tbody tr", { hasText: "held" });
             await disk.waitFor();
             for (const [place, shown] of [["held", disk], ["cache", row(page, "zram6")]]) {
                 rig.inside("sh", "-c", `head -c 7M /dev/urandom >${PLACE}/${place}/new`);
@@ -275,7 +275,7 @@ describe("the page", () => {
                 });
                 rig.inside("rm", `${PLACE}/${place}/new`);
             }
-            await page.locator("#disks").getByRole("button", { name: "Change held" }).click();
+            await page.locator("#ramdisks").getByRole("button", { name: "Change held" }).click();
             const dialog = await preview(page, { "compression-algorithm": "lzo", duration: "always" });
             // Its device is in use.
             await dialog.getByText("Nothing changes on the running machine.").waitFor();
@@ -384,9 +384,9 @@ describe("the page", () => {
                      () => change({ "zram-resident-limit": "none", duration: "boot" }));
         assert.equal(attribute("zram5", "mm_stat").split(/\s+/)[3], "0");
 
-        await remedy("disk-nearly-full", "Change…", () => rig.inside("sh", "-c", `head -c 15900K /dev/zero >${PLACE}/notes/big`),
+        await remedy("ramdisk-nearly-full", "Change…", () => rig.inside("sh", "-c", `head -c 15900K /dev/zero >${PLACE}/notes/big`),
                      () => change({ size: "32MiB", duration: "boot" }));
-        assert.match(await text(page.locator("#disks tbody tr").first()), /32\.0 MiB/);
+        assert.match(await text(page.locator("#ramdisks tbody tr").first()), /32\.0 MiB/);
         rig.inside("rm", `${PLACE}/notes/big`);
         rig.zramdctl("unset", "--runtime", "ramdisk.notes");
 
@@ -405,7 +405,7 @@ describe("the page", () => {
             rig.inside("sh", "-c", `echo {} >${oldest}`);
             // A save looks at the others, too.
             rig.inside("sh", "-c", `echo newest >${PLACE}/notes/file`);
-            rig.zramdctl("disk", "save", "notes");
+            rig.zramdctl("ramdisk", "save", "notes");
         }, async () => {
             await page.locator("#snapshots-notes tbody tr", { hasText: "damaged" }).getByRole("button", { name: /^Delete/ }).click();
             await press(page.getByRole("dialog"), "Delete");

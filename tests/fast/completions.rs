@@ -40,7 +40,7 @@ fn said(shell: &str, words: &[&str], script: &str, name: &str) -> Option<String>
 /// Lines to complete, with the candidates.
 const LINES: [(&str, &str); 8] = [
     ("zramdctl ben", "bench"),
-    ("zramdctl disk sa", "save"),
+    ("zramdctl ramdisk sa", "save"),
     ("zramdctl set zram0 swap-", "swap-priority="),
     ("zramdctl import zram-g", "zram-generator"),
     ("zramdctl import --wri", "--write"),

@@ -116,9 +116,9 @@ pub(super) fn keys() -> impl Iterator<Item = (SectionKind, &'static Key)> {
 /// A valid file to which a key can be added.
 pub(super) fn context(kind: SectionKind, key: &str) -> String {
     match (kind, key) {
-        (SectionKind::RamDisk, "mount-point") => "[ramdisk.a]\n",
+        (SectionKind::Ramdisk, "mount-point") => "[ramdisk.a]\n",
         (
-            SectionKind::RamDisk,
+            SectionKind::Ramdisk,
             "fs-type"
             | "compression-algorithm"
             | "zram-device"
@@ -126,12 +126,12 @@ pub(super) fn context(kind: SectionKind, key: &str) -> String {
             | "force-resident-limit",
         ) => "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\n",
         (
-            SectionKind::RamDisk,
+            SectionKind::Ramdisk,
             "save-interval" | "keep" | "store" | "store-limit" | "on-failure" | "seed" | "pre-save"
             | "post-restore" | "hook-time-limit" | "time-limit",
         ) => "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\n",
         (SectionKind::Benchmark, _) => "[benchmark]\n",
-        (SectionKind::RamDisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
+        (SectionKind::Ramdisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
         (_, "writeback-size" | "writeback-encryption") => "[zram0]\nwriteback-file = \"/a\"\n",
         (SectionKind::Vm, "tune") => "[vm]\n",
         (SectionKind::Vm, _) => "[vm]\ntune = true\n",

@@ -134,7 +134,7 @@ fn sections_of_keys_are_named() {
                 "ALGO = \"zstd\"\nPERCENT = 50",
                 "`zramdctl import zram-tools FILE` translates a file of zram-tools",
             ),
-            ("[ramdisk]\nmount-point = \"/a\"\nsize = 5", "give the disk a name: [ramdisk.NAME]"),
+            ("[ramdisk]\nmount-point = \"/a\"\nsize = 5", "give the RAM disk a name: [ramdisk.NAME]"),
             ("zram0 = 5", "write [zram0], and its keys below it"),
             ("[vm]\nzram-size = 5", "it belongs in [zramN]"),
             ("[maintenance]\nzram-size = 5", "it belongs in [zramN]"),

@@ -216,7 +216,7 @@ fn zramd_toml_5_is_current() {
             ("DROPINS", list(&|root| format!("{root}/{DROP_INS}/*.toml"))),
             ("ROOTS", roots),
             ("DEVICE_KEYS", keys(SectionKind::Device)),
-            ("RAMDISK_KEYS", keys(SectionKind::RamDisk)),
+            ("RAMDISK_KEYS", keys(SectionKind::Ramdisk)),
             ("VM_KEYS", keys(SectionKind::Vm)),
             ("MAINTENANCE_KEYS", keys(SectionKind::Maintenance)),
             ("BENCHMARK_KEYS", keys(SectionKind::Benchmark)),
@@ -270,7 +270,7 @@ fn spaced(camel: &str, between: char) -> String {
 /// Position of a member in the source.
 fn place(source: &str, member: &str) -> usize {
     let function = format!(" fn {}", spaced(member, '_'));
-    let renamed = source.find(&format!("name = \"{member}\")"));
+    let renamed = source.find(&format!("name = \"{member}\""));
     renamed.or_else(|| source.find(&format!("{function}("))).unwrap_or_else(|| panic!("where is {member}?"))
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::disk::{FAULTS, calls_for, directory, is_kill};
+use crate::support::ramdisk::{FAULTS, calls_for, directory, is_kill};
 use engine::ErrorKind;
 use host::Errno;
 use host::linux::edit::write;

@@ -85,7 +85,7 @@ fn life(machine: &SimMachine) -> String {
     let removed = engine::revert(&mut host).unwrap();
     assert!(removed.iter().all(|(_, result)| result.is_ok()), "{removed:?}");
     assert_eq!(machine.snapshot(), before);
-    format!("{there:?}\n{:?}\n{:?}\n{rows:?}", seen.devices, seen.disks)
+    format!("{there:?}\n{:?}\n{:?}\n{rows:?}", seen.devices, seen.ramdisks)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
 use logic::plan::Activation;
 use logic::ramdisk::place::place;
-use logic::ramdisk::{Persist, UnitDisk};
+use logic::ramdisk::{Persist, UnitRamdisk};
 use logic::record::Target;
 use sim::kernel::KernelConfig;
 use sim::{SimHost, SimMachine, Swap};
@@ -89,17 +89,17 @@ fn machine() -> (SimMachine, Survey) {
         engine::up(&mut machine.process(), &loaded(SWAPS), number).unwrap();
         machine.change().swaps.push(Swap { number, priority: 100, discard: true, used_kib: 1 << 10 });
     }
-    let disk = |name: &str, persist| UnitDisk {
+    let disk = |name: &str, persist| UnitRamdisk {
         name: name.to_owned(),
         mount_point: format!("/{name}"),
         persist,
-        ..UnitDisk::default()
+        ..UnitRamdisk::default()
     };
     let disks = vec![disk("kept", Persist::Snapshot), disk("scratch", Persist::None)];
     for disk in &disks {
         tmpfs(&machine, &disk.mount_point);
     }
-    let scope = Scope { disks, ..Scope::default() };
+    let scope = Scope { ramdisks: disks, ..Scope::default() };
     let survey = reload::survey(&machine.process(), &loaded(""), Activation::Managed, &scope).unwrap();
     (machine, survey)
 }
@@ -116,9 +116,9 @@ const DISKS: [&str; 6] = [
     "quiet",
     "stop kept.mount",
     "save kept",
-    "stop run-zramd-disk-kept.mount",
+    "stop run-zramd-ramdisk-kept.mount",
     "stop scratch.mount",
-    "stop run-zramd-disk-scratch.mount",
+    "stop run-zramd-ramdisk-scratch.mount",
 ];
 const SWAP_UNITS: [&str; 5] = [
     "disable",
@@ -148,7 +148,7 @@ fn a_disk_that_stays_keeps_everything_that_saves_it() {
         assert!(removed[0].1.as_ref().is_err_and(|error| error.message.contains("ramdisk.kept")));
         assert_eq!(removed[1].1, Ok(()), "others go");
         assert!(!done.contains(&"disable".to_owned()), "{done:?}");
-        assert!(!done.contains(&"stop run-zramd-disk-kept.mount".to_owned()), "{done:?}");
+        assert!(!done.contains(&"stop run-zramd-ramdisk-kept.mount".to_owned()), "{done:?}");
         assert_eq!(done.last().map(String::as_str), Some("resume"));
         assert!(again.is_none_or(|again| done.iter().any(|done| done == again)), "{done:?}");
         assert_eq!(machine.look().swaps.len(), 2);
@@ -184,18 +184,18 @@ fn a_unit_that_fails_is_reported_and_the_others_go() {
 fn a_disk_whose_mount_point_was_unmounted_by_hand_is_found_and_saved() {
     let (machine, survey) = machine();
     assert_eq!(hidden(&survey), []);
-    let disks = survey.facts.unit_disks;
+    let disks = survey.facts.unit_ramdisks;
     machine.process().unmount(b"/kept", &logic::record::MountId::default()).unwrap();
     tmpfs(&machine, &place("kept"));
-    let scope = Scope { disks, ..Scope::default() };
+    let scope = Scope { ramdisks: disks, ..Scope::default() };
     let mut survey = reload::survey(&machine.process(), &loaded(""), Activation::Managed, &scope).unwrap();
-    survey.changes.retain(|change| change.target != Target::RamDisk("kept".to_owned()));
+    survey.changes.retain(|change| change.target != Target::Ramdisk("kept".to_owned()));
     let hidden = hidden(&survey);
     assert_eq!(hidden.len(), 1, "{hidden:?}");
     survey.changes.extend(hidden);
     let mut pid_1 = Pid1 { machine: &machine, fails: "", done: Vec::new() };
     off(&mut machine.process(), &mut pid_1, &survey).unwrap();
-    for done in ["save kept", "stop run-zramd-disk-kept.mount"] {
+    for done in ["save kept", "stop run-zramd-ramdisk-kept.mount"] {
         assert!(pid_1.done.contains(&done.to_owned()), "{:?}", pid_1.done);
     }
 }

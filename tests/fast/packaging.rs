@@ -560,7 +560,7 @@ impl Scratch {
         let line = |place: &&str| {
             format!(
                 "1 2 0:3 / {} rw - tmpfs d rw\n",
-                scratch.path(&format!("run/zramd/disk/{place}")).display()
+                scratch.path(&format!("run/zramd/ramdisk/{place}")).display()
             )
         };
         scratch.write("proc/self/mountinfo", &places.iter().map(line).collect::<String>());

@@ -68,12 +68,12 @@ fn ram_disks_that_exceed_the_memory_are_a_warning() {
         let disk = format!("mount-point = \"/srv/a\"\nbackend = \"{backend}\"\nsize = \"{size}\"\n");
         let plan = plan_of(&format!("[ramdisk.a]\n{disk}"), &facts());
         let found: Vec<_> = plan.problems.iter().map(|problem| (problem.level, problem.code)).collect();
-        let expected = (Level::Warning, Code::DisksExceedMemory);
+        let expected = (Level::Warning, Code::RamdisksExceedMemory);
         assert_eq!(found, vec![expected; usize::from(warns)], "{disk}");
     }
     let text = "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"60%\"\n[ramdisk.b]\nmount-point = \"/b\"\nsize = \"60%\"\n";
     let [together] = &plan_of(text, &facts()).problems[..] else { panic!("{text}") };
-    assert_eq!((together.code, together.line()), (Code::DisksExceedMemory, 6));
+    assert_eq!((together.code, together.line()), (Code::RamdisksExceedMemory, 6));
 }
 
 fn mount(device: (u32, u32), mount_point: &str) -> MountLine {

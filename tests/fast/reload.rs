@@ -14,7 +14,7 @@ use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::finding::Code;
 use logic::plan::Activation;
-use logic::ramdisk::UnitDisk;
+use logic::ramdisk::UnitRamdisk;
 use logic::record::{MountId, Target};
 use logic::sample::{ReasonView, RoleView, Snapshot, StateView};
 use logic::view::{Proposal, View};
@@ -182,12 +182,12 @@ fn a_removed_or_disabled_section_removes_its_target() {
 fn a_disk_mounted_by_pid_1_is_ours_without_a_record() {
     let machine = machine();
     machine.change().records.remove("ramdisk-small.json");
-    let disks = vec![UnitDisk {
+    let disks = vec![UnitRamdisk {
         name: "small".to_owned(),
         mount_point: "/srv/small".to_owned(),
-        ..UnitDisk::default()
+        ..UnitRamdisk::default()
     }];
-    let scope = Scope { disks, ..Scope::default() };
+    let scope = Scope { ramdisks: disks, ..Scope::default() };
     assert_eq!(actions(&machine, BEFORE, &scope), []);
     let gone = BEFORE.split("[ramdisk.small]").next().unwrap();
     let found = actions(&machine, gone, &scope);
@@ -232,7 +232,7 @@ fn after_a_reload_the_machine_matches_the_configuration() {
     let names: Vec<&str> = seen.devices.iter().map(|device| device.name.as_str()).collect();
     assert_eq!(names, ["zram0", "zram1", "zram3"]);
     assert_eq!(seen.device("zram0").unwrap().swap.unwrap().priority, 50);
-    assert_eq!(seen.disks, []);
+    assert_eq!(seen.ramdisks, []);
     engine::revert(&mut machine.process()).unwrap();
     assert_eq!(look(&machine, "").problems, []);
 }
@@ -272,7 +272,7 @@ fn all_readers_agree_with_the_machine() {
     let mounted = seen.device("zram1").unwrap();
     assert_eq!((mounted.role, mounted.state), (RoleView::Filesystem, StateView::Mounted));
     assert_eq!(mounted.mount.as_ref().unwrap().mount_point, "/srv/data");
-    let disk = seen.disk("small").unwrap();
+    let disk = seen.ramdisk("small").unwrap();
     assert_eq!((disk.mount_point.as_str(), disk.mounted), ("/srv/small", true));
     assert_eq!(seen.problems, []);
 }
@@ -284,7 +284,7 @@ fn a_ram_disk_on_zram_that_is_not_mounted_has_its_file_system() {
     let applied = engine::apply(&mut machine.process(), &loaded(text)).unwrap();
     assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()), "{:?}", applied.outcomes);
     let seen = || {
-        let disk = look(&machine, text).disk("a").unwrap().clone();
+        let disk = look(&machine, text).ramdisk("a").unwrap().clone();
         (disk.mounted, disk.backend(), disk.fs_type)
     };
     assert_eq!(seen(), (true, "zram", "ext4".to_owned()));
@@ -360,7 +360,7 @@ fn changes_name_the_units() {
         (swap.stop.as_deref(), swap.setup.as_deref(), swap.start.as_deref()),
         (Some("dev-zram0.swap"), Some("zramd-setup@zram0.service"), Some("dev-zram0.swap"))
     );
-    let disk = change(Target::RamDisk("small".to_owned()));
+    let disk = change(Target::Ramdisk("small".to_owned()));
     assert_eq!(
         (disk.start.as_deref(), disk.remount.as_deref()),
         (Some("srv-small.mount"), Some("srv-small.mount"))

@@ -269,7 +269,7 @@ const DISK: &str = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = 16\n";
 const KEPT: &str = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = 16\npersist = \"snapshot\"\n";
 
 fn disk() -> Target {
-    Target::RamDisk("a".to_owned())
+    Target::Ramdisk("a".to_owned())
 }
 
 fn mount_theirs(machine: &SimMachine, path: &str) {
@@ -316,7 +316,7 @@ fn a_tmpfs_in_the_place_of_ours_is_neither_ours_nor_covered() {
     let theirs = mounts.iter().find(|(mount, _)| mount.source == "theirs").unwrap();
     assert_eq!((mounts.len(), theirs.0.options.as_str()), (2, ""), "it is not resized");
     let snapshot = sample::snapshot(&machine.process(), &View::default()).unwrap();
-    assert!(!snapshot.disk("a").unwrap().mounted);
+    assert!(!snapshot.ramdisk("a").unwrap().mounted);
     assert!(engine::revert(&mut machine.process()).unwrap().iter().all(|(_, result)| result.is_ok()));
     assert_eq!(machine.snapshot().mounts.len(), 2);
 }
@@ -324,7 +324,7 @@ fn a_tmpfs_in_the_place_of_ours_is_neither_ours_nor_covered() {
 #[test]
 fn a_disk_whose_private_place_was_unmounted_is_saved_from_its_mount_point() {
     let machine = machine(KEPT);
-    machine.process().unmount(b"/run/zramd/disk/a", &logic::record::MountId::default()).unwrap();
+    machine.process().unmount(b"/run/zramd/ramdisk/a", &logic::record::MountId::default()).unwrap();
     assert_eq!(engine::down(&mut machine.process(), &disk()), Ok(true));
     assert!(machine.look().worked.iter().any(|words| words.starts_with("save a")));
     assert_eq!(machine.snapshot().mounts.len(), 1);
@@ -336,7 +336,7 @@ fn nothing_is_mounted_over_a_disk_that_has_no_record() {
     machine.change().records.remove("ramdisk-a.json");
     machine.process().unmount(b"/srv", &logic::record::MountId::default()).unwrap();
     let applied = engine::apply(&mut machine.process(), &loaded(KEPT)).unwrap();
-    assert!(applied.plan.items[0].reason.contains("zramdctl disk save a"), "{:?}", applied.plan.items);
+    assert!(applied.plan.items[0].reason.contains("zramdctl ramdisk save a"), "{:?}", applied.plan.items);
     assert_eq!(machine.snapshot().mounts.len(), 2);
 }
 
@@ -413,7 +413,7 @@ fn without_a_writable_run_nothing_is_begun_and_everything_can_be_removed() {
             machine.change().run_fails = Some(errno);
             let host = &mut machine.process();
             if one_by_one {
-                let disks = ["a", "b"].map(|name| Target::RamDisk(name.to_owned()));
+                let disks = ["a", "b"].map(|name| Target::Ramdisk(name.to_owned()));
                 for target in disks.into_iter().chain([Target::Vm, Target::Device(3), Target::Device(9)]) {
                     engine::down(host, &target).ok();
                 }

@@ -218,7 +218,7 @@ fn every_unit_that_runs_the_worker_has_a_memory_limit() {
         assert!(lines.iter().any(|(key, _)| key == "MemoryMax"), "{name}");
         // Its memory depends on the contents of the disk.
         let is_spared = lines.iter().any(|(key, value)| key == "OOMScoreAdjust" && value.starts_with('-'));
-        assert!(!(name.starts_with("zramd-disk") && is_spared), "{name}");
+        assert!(!(name.starts_with("zramd-ramdisk") && is_spared), "{name}");
     }
     assert_eq!(units, 9);
 }

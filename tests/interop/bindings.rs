@@ -17,14 +17,14 @@ pub trait Manager {
     /// ListDevices method
     fn list_devices(&self) -> zbus::Result<Vec<(String, zbus::OwnedObjectPath, String)>>;
 
-    /// ListDisks method
-    fn list_disks(&self) -> zbus::Result<Vec<(String, zbus::OwnedObjectPath, String)>>;
+    /// ListRamDisks method
+    fn list_ram_disks(&self) -> zbus::Result<Vec<(String, zbus::OwnedObjectPath, String)>>;
 
     /// GetDevice method
     fn get_device(&self, name: &str) -> zbus::Result<zbus::OwnedObjectPath>;
 
-    /// GetDisk method
-    fn get_disk(&self, name: &str) -> zbus::Result<zbus::OwnedObjectPath>;
+    /// GetRamDisk method
+    fn get_ram_disk(&self, name: &str) -> zbus::Result<zbus::OwnedObjectPath>;
 
     /// CreateDevice method
     fn create_device(

@@ -301,7 +301,7 @@ int main(int argc, char **argv) {
     report("RecompressionAlgorithms a(us)", property(device, DEVICE, "RecompressionAlgorithms", "a(us)"));
     report("Priority i", property(swap, "org.zramd1.Swap", "Priority", "i"));
     report("ListDevices a(sos)", list("ListDevices"));
-    report("ListDisks a(sos)", list("ListDisks"));
+    report("ListRamDisks a(sos)", list("ListRamDisks"));
     report("Describe", large(MANAGER, "Describe", "\"schema_version\":1", 200));
     report("Introspect", large("org.freedesktop.DBus.Introspectable", "Introspect", "<interface name=\"" MANAGER, 4096));
     report("GetStats a{sv}", stats());

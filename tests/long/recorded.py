@@ -34,7 +34,7 @@ MAGIC = 0x6A736677736872
 BLKFLSBUF = 0x1261
 # Of metadata, as on most disks: with a block of it torn, ext4 and xfs may not mount, whatever is stored on them.
 METADATA_SECTOR = 4096
-PLACE = Path("/run/zramd/disk/data")
+PLACE = Path("/run/zramd/ramdisk/data")
 CONFIGURATION = """[ramdisk.data]
 mount-point = "/data"
 size = "16MiB"
@@ -219,7 +219,7 @@ class Machine:
             self.good.add(both)
 
     def status(self):
-        return json.loads(Path("/run/zramd/disks/data.json").read_text())
+        return json.loads(Path("/run/zramd/ramdisks/data.json").read_text())
 
     def boot(self, image, before, after):
         """Mounts the file system and loads the RAM disk, as its units do. `before` and `after` are the reports around the power cut."""

@@ -25,7 +25,7 @@ use logic::sample::{DeviceView, RoleView, Snapshot};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use service::bus::introspection::interfaces;
-use service::names::{device_path, disk_path};
+use service::names::{device_path, ramdisk_path};
 use service::{NAME, ROOT};
 use zbus::message::Flags;
 use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
@@ -169,7 +169,7 @@ fn unknown_names_are_not_found() {
         for name in
             ["", "zram4000000", "zram", "/dev/zram4000000", "../zram0", "zram0\n", "zram-1", "ä", &long]
         {
-            for method in ["org.zramd1.Manager.GetDevice", "org.zramd1.Manager.GetDisk"] {
+            for method in ["org.zramd1.Manager.GetDevice", "org.zramd1.Manager.GetRamDisk"] {
                 let refused = call::<_, OwnedObjectPath>(&client, ROOT, method, &name).await;
                 assert_eq!(refused, Err("org.zramd1.Error.NotFound".to_owned()), "{method} {name:.20}");
             }
@@ -240,8 +240,10 @@ fn an_ordinary_user_is_refused_every_change() {
                 .contains(&member.as_str());
             let action = match (interface.as_str(), member.as_str()) {
                 ("org.zramd1.Benchmark", _) => "org.zramd1.benchmark: ",
-                ("org.zramd1.RamDisk", "Save" | "Verify") => "org.zramd1.save-disk: ",
-                ("org.zramd1.RamDisk", "Restore" | "DeleteSnapshot" | "Pin") => "org.zramd1.restore-disk: ",
+                ("org.zramd1.RamDisk", "Save" | "Verify") => "org.zramd1.save-ramdisk: ",
+                ("org.zramd1.RamDisk", "Restore" | "DeleteSnapshot" | "Pin") => {
+                    "org.zramd1.restore-ramdisk: "
+                }
                 ("org.zramd1.Manager", "Configure") => "org.zramd1.configure: ",
                 _ if tune => "org.zramd1.tune: ",
                 _ => "org.zramd1.manage: ",
@@ -353,10 +355,10 @@ async fn disagreements(client: &Connection) -> Vec<String> {
     let mut wrong = Vec::new();
     assert_eq!(serde_json::to_value(&snapshot).unwrap(), json, "the description has more than a snapshot");
     let devices = snapshot.devices.iter().map(|device| device_path(&device.name));
-    let disks = snapshot.disks.iter().map(|disk| disk_path(&disk.name));
+    let disks = snapshot.ramdisks.iter().map(|disk| ramdisk_path(&disk.name));
     let places = std::iter::once((ROOT.to_owned(), json.clone()))
         .chain(devices.zip(json["devices"].as_array().unwrap().iter().cloned()))
-        .chain(disks.zip(json["disks"].as_array().unwrap().iter().cloned()));
+        .chain(disks.zip(json["ramdisks"].as_array().unwrap().iter().cloned()));
     let places: BTreeMap<String, Value> = places.collect();
     let mut shown = objects(client).await;
     // It is about the machine, and has a method of its own.

@@ -64,7 +64,7 @@ fn every_figure_is_what_the_kernel_shows() {
     for directory in ["ext4", "disk"] {
         fs::write(format!("{}/file", place(directory)), b"some bytes ".repeat(20_000)).unwrap();
     }
-    session.ok(&["disk", "save", "figures"]);
+    session.ok(&["ramdisk", "save", "figures"]);
     session.ok(&["maintain"]);
     Verdict::prefer("lz4");
     let mut compare = script(&["compare"]);

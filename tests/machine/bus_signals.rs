@@ -135,7 +135,7 @@ fn statistics_are_those_of_the_selected_objects() {
             call(&client, ROOT, "org.zramd1.Manager.SubscribeTo", &(interval, objects)).await
         };
         let mut updates = MessageStream::from(&client);
-        let disk = "/org/zramd1/disk/stream";
+        let disk = "/org/zramd1/ramdisk/stream";
         subscribe(100, &[disk, ROOT, disk]).await.unwrap();
         let mut seen = Vec::new();
         for _ in 0..4 {
@@ -152,11 +152,11 @@ fn statistics_are_those_of_the_selected_objects() {
 
         subscribe(100, &[]).await.unwrap();
         let mut seen = BTreeSet::new();
-        while !["/org/zramd1/disk/other", disk, ROOT].iter().all(|path| seen.contains(*path)) {
+        while !["/org/zramd1/ramdisk/other", disk, ROOT].iter().all(|path| seen.contains(*path)) {
             seen.insert(update(&mut updates).await.0);
         }
         for (interval, objects, error) in [
-            (100, &["/org/zramd1/disk/none"][..], "org.zramd1.Error.NotFound"),
+            (100, &["/org/zramd1/ramdisk/none"][..], "org.zramd1.Error.NotFound"),
             (100, &[ROOT, "/org/zramd1/benchmark"], "org.zramd1.Error.NotFound"),
             (99, &[ROOT], "org.zramd1.Error.InvalidArgument"),
         ] {
@@ -223,7 +223,7 @@ fn objects_lead_to_each_other() {
         let path_of = async |path: &str, interface: &str, name: &str| -> OwnedObjectPath {
             property(&client, path, &format!("org.zramd1.{interface}"), name).await
         };
-        let disk = "/org/zramd1/disk/held";
+        let disk = "/org/zramd1/ramdisk/held";
         let device = path_of(disk, "RamDisk", "Device").await;
         assert_eq!(path_of(device.as_str(), "Device", "RamDisk").await.as_str(), disk);
 
@@ -237,7 +237,7 @@ fn objects_lead_to_each_other() {
         assert!(Command::new("mount").arg(node).arg(place("held")).status().unwrap().success());
         until(&mut changes, "Options", |options: &String| !options.is_empty()).await;
 
-        let plain = "/org/zramd1/disk/plain";
+        let plain = "/org/zramd1/ramdisk/plain";
         let options = HashMap::<String, OwnedVariant>::new();
         let resize = (16_u64 << 20, options.clone());
         let job: OwnedObjectPath = call(&client, plain, "org.zramd1.RamDisk.Resize", &resize).await.unwrap();

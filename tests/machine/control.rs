@@ -183,7 +183,7 @@ fn an_override_does_not_keep_a_device_or_disk_that_is_no_longer_configured() {
     let Some(session) = Session::begin(&format!("{device}{disk}")) else { return };
     session.ok(&["reload"]);
     session.ok(&["resize", "zram0", "24MiB"]);
-    session.ok(&["disk", "resize", "scratch", "8MiB"]);
+    session.ok(&["ramdisk", "resize", "scratch", "8MiB"]);
     assert_eq!(overridden(&session).len(), 2);
     session.write(device);
     succeeds(&session, &["reload"]);
@@ -393,7 +393,7 @@ fn refusals_and_mistakes_have_their_status() {
         (&["create", "zram9", "--set", "zram-size=0"], 2, "[zram9]"),
         (&["create", "zram0", "--size", "16MiB"], 2, "[zram0]"),
         (&["remove", "sda"], 4, "sda"),
-        (&["swap", "on", "scratch"], 4, "zramdctl disk"),
+        (&["swap", "on", "scratch"], 4, "zramdctl ramdisk"),
     ] {
         let messages = session.fails(words, status);
         assert!(messages.contains(expected), "{words:?}: {messages}");

@@ -23,7 +23,7 @@ const CHECKS: [&str; 34] = [
     "RecompressionAlgorithms a(us)",
     "Priority i",
     "ListDevices a(sos)",
-    "ListDisks a(sos)",
+    "ListRamDisks a(sos)",
     "Describe",
     "Introspect",
     "GetStats a{sv}",

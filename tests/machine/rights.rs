@@ -24,10 +24,10 @@ const UNSAFE: &str = "org.zramd1.Error.Unsafe";
 const TUNE: &str = "org.zramd1.tune";
 const MANAGE: &str = "org.zramd1.manage";
 const CONFIGURE: &str = "org.zramd1.configure";
-const SAVE_DISK: &str = "org.zramd1.save-disk";
-const RESTORE_DISK: &str = "org.zramd1.restore-disk";
+const SAVE_RAMDISK: &str = "org.zramd1.save-ramdisk";
+const RESTORE_RAMDISK: &str = "org.zramd1.restore-ramdisk";
 const BENCHMARK: &str = "org.zramd1.benchmark";
-const ACTIONS: [&str; 6] = [TUNE, MANAGE, CONFIGURE, SAVE_DISK, RESTORE_DISK, BENCHMARK];
+const ACTIONS: [&str; 6] = [TUNE, MANAGE, CONFIGURE, SAVE_RAMDISK, RESTORE_RAMDISK, BENCHMARK];
 
 /// Every changing method: interface, name, the action that allows it.
 const METHODS: [(&str, &str, &str); 27] = [
@@ -50,12 +50,12 @@ const METHODS: [(&str, &str, &str); 27] = [
     ("Manager", "Reload", MANAGE),
     ("Manager", "RemoveDevice", MANAGE),
     ("Manager", "UnsetOverride", MANAGE),
-    ("RamDisk", "DeleteSnapshot", RESTORE_DISK),
-    ("RamDisk", "Pin", RESTORE_DISK),
+    ("RamDisk", "DeleteSnapshot", RESTORE_RAMDISK),
+    ("RamDisk", "Pin", RESTORE_RAMDISK),
     ("RamDisk", "Resize", MANAGE),
-    ("RamDisk", "Restore", RESTORE_DISK),
-    ("RamDisk", "Save", SAVE_DISK),
-    ("RamDisk", "Verify", SAVE_DISK),
+    ("RamDisk", "Restore", RESTORE_RAMDISK),
+    ("RamDisk", "Save", SAVE_RAMDISK),
+    ("RamDisk", "Verify", SAVE_RAMDISK),
     ("Swap", "Activate", MANAGE),
     ("Swap", "Deactivate", MANAGE),
 ];
@@ -71,7 +71,7 @@ const DEVICE: [&str; 8] = [
     "recompression-algorithm",
     "swap-priority",
 ];
-const RAM_DISK: [&str; 4] = ["size", "inodes", "zram-resident-limit", "compression-algorithm"];
+const RAMDISK: [&str; 4] = ["size", "inodes", "zram-resident-limit", "compression-algorithm"];
 
 type Options = HashMap<String, OwnedVariant>;
 
@@ -135,7 +135,7 @@ fn each_method_takes_its_own_action_only() {
             let path = match *interface {
                 "Manager" => ROOT,
                 "Benchmark" => "/org/zramd1/benchmark",
-                "RamDisk" => "/org/zramd1/disk/scratch",
+                "RamDisk" => "/org/zramd1/ramdisk/scratch",
                 "Job" => job.as_str(),
                 _ => "/org/zramd1/device/zram0",
             };
@@ -190,8 +190,8 @@ fn no_action_lets_a_user_assign_a_key_that_amounts_to_root() {
             ("zram0", SectionKind::Device),
             ("zram5", SectionKind::Device),
             ("defaults", SectionKind::Defaults),
-            ("ramdisk.scratch", SectionKind::RamDisk),
-            ("ramdisk.other", SectionKind::RamDisk),
+            ("ramdisk.scratch", SectionKind::Ramdisk),
+            ("ramdisk.other", SectionKind::Ramdisk),
             ("vm", SectionKind::Vm),
             ("maintenance", SectionKind::Maintenance),
             ("benchmark", SectionKind::Benchmark),
@@ -200,7 +200,7 @@ fn no_action_lets_a_user_assign_a_key_that_amounts_to_root() {
                 let key = key.name;
                 let is_open = match kind {
                     SectionKind::Device | SectionKind::Defaults => DEVICE.contains(&key),
-                    SectionKind::RamDisk => RAM_DISK.contains(&key),
+                    SectionKind::Ramdisk => RAMDISK.contains(&key),
                     _ => false,
                 };
                 let cell = format!("{held} [{section}] {key}");

@@ -174,9 +174,9 @@ pub const HARMLESS: [(&str, &[&str]); 4] = [
         &[
             "Describe",
             "GetDevice",
-            "GetDisk",
+            "GetRamDisk",
             "ListDevices",
-            "ListDisks",
+            "ListRamDisks",
             "Plan",
             "Subscribe",
             "SubscribeFor",

@@ -42,7 +42,7 @@ impl Kept {
 
     /// All public files of zramd about it.
     pub fn published(&self) -> String {
-        let files = [format!("disks/{}", self.name), format!("work/disk-{}", self.name)];
+        let files = [format!("ramdisks/{}", self.name), format!("work/ramdisk-{}", self.name)];
         files.map(|file| fs::read_to_string(format!("/run/zramd/{file}.json")).unwrap()).concat()
     }
 
@@ -55,8 +55,8 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         for end in ["json", "request", "restore"] {
-            fs::remove_file(format!("/run/zramd/disks/{}.{end}", self.name)).ok();
+            fs::remove_file(format!("/run/zramd/ramdisks/{}.{end}", self.name)).ok();
         }
-        fs::remove_file(format!("/run/zramd/work/disk-{}.json", self.name)).ok();
+        fs::remove_file(format!("/run/zramd/work/ramdisk-{}.json", self.name)).ok();
     }
 }

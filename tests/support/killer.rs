@@ -119,8 +119,8 @@ impl Host for Killer {
     fn drained(&self) -> Result<Vec<u32>, HostError> {
         self.host.drained()
     }
-    fn disk_status(&self, name: &str) -> String {
-        self.host.disk_status(name)
+    fn ramdisk_status(&self, name: &str) -> String {
+        self.host.ramdisk_status(name)
     }
     fn namespace_user(&self, namespace: u64) -> Option<Holder> {
         self.host.namespace_user(namespace)

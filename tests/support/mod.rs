@@ -4,7 +4,6 @@
 
 pub mod dead_fuse;
 pub mod described;
-pub mod disk;
 pub mod example;
 pub mod figures;
 pub mod holder;
@@ -18,6 +17,7 @@ pub mod operations;
 pub mod outputs;
 pub mod polkit;
 pub mod private_bus;
+pub mod ramdisk;
 pub mod raw;
 pub mod session;
 pub mod skips;

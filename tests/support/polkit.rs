@@ -55,7 +55,7 @@ impl Authority {
 }
 
 impl Authority {
-    /// Starts it on a bus, until the end of the test. It allows `save-disk` and `benchmark`.
+    /// Starts it on a bus, until the end of the test. It allows `save-ramdisk` and `benchmark`.
     pub fn start(address: &str) -> Authority {
         let none = || Arc::new(Semaphore::new(0));
         let authority = Authority {
@@ -65,7 +65,7 @@ impl Authority {
             closed: none(),
             open: Arc::default(),
         };
-        authority.allow(&["org.zramd1.save-disk", "org.zramd1.benchmark"]);
+        authority.allow(&["org.zramd1.save-ramdisk", "org.zramd1.benchmark"]);
         let (address, served) = (address.to_owned(), authority.clone());
         let (ready, begun) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

@@ -63,7 +63,7 @@ def look(path, name):
         line.append(seen.st_rdev)
     # Including ACLs and capabilities, as bytes.
     for attribute in sorted(os.listxattr(path, follow_symlinks=False)):
-        if attribute == "trusted.zramd.disk":
+        if attribute == "trusted.zramd.ramdisk":
             continue
         line.append((attribute, os.getxattr(path, attribute, follow_symlinks=False)))
     print(*map(repr, line))

@@ -27,7 +27,7 @@ const ELSEWHERE: [(&str, &str); 9] = [
     ("org.zramd1.RamDisk.Save", DISKS),
     ("org.zramd1.RamDisk.Verify", DISKS),
 ];
-const DISKS: &str = "tests/thorough/disk_faults.rs: a kill at each call";
+const DISKS: &str = "tests/thorough/ramdisk_faults.rs: a kill at each call";
 
 /// The moment of the kill.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use host::{Errno, Host, SwapSpec};
 use logic::change::Action;
 use logic::config::Loaded;
 use logic::config::settings::{
-    Backend, BackingSettings, DeviceSettings, Level, MountSettings, RamDiskSettings, Settings, SizeExpr,
+    Backend, BackingSettings, DeviceSettings, Level, MountSettings, RamdiskSettings, Settings, SizeExpr,
     SizeRule, VmSettings,
 };
 use logic::device::algorithm::Algorithm;
@@ -90,7 +90,7 @@ fn settings() -> Loaded {
         mount: mount("/srv/data"),
         mkfs_options: Vec::new(),
     };
-    let disk = RamDiskSettings {
+    let disk = RamdiskSettings {
         name: "cache".to_owned(),
         origin: Origin::default(),
         size: size(16),
@@ -102,7 +102,7 @@ fn settings() -> Loaded {
         keep: None,
         store_limit: None,
     };
-    let kept = RamDiskSettings {
+    let kept = RamdiskSettings {
         name: "logs".to_owned(),
         mount: mount("/var/log"),
         keep: Some(KeepSettings {
@@ -301,7 +301,10 @@ fn everything_is_put_in_place_and_a_second_run_has_nothing_to_do() {
             ["N", "150", "0"]
         );
         let mounts: Vec<&str> = complete.mounts.iter().map(|(mount, _)| mount.mount_point.as_str()).collect();
-        assert_eq!(mounts, ["/", "/run/zramd/disk/logs", "/srv/data", "/srv/data/cache/small", "/var/log"]);
+        assert_eq!(
+            mounts,
+            ["/", "/run/zramd/ramdisk/logs", "/srv/data", "/srv/data/cache/small", "/var/log"]
+        );
         assert!(
             machine.take_transcript().contains(&"zram1: hot_remove".to_owned()),
             "one was created on the way"
@@ -418,15 +421,15 @@ fn a_kill_or_failure_at_any_call_of_revert_is_repaired_by_the_next_one() {
 fn a_directory_that_two_targets_share_goes_with_the_last_of_them() {
     let mut loaded = settings();
     loaded.settings.devices.clear();
-    let first = RamDiskSettings { mount: mount("/srv/shared/a"), ..loaded.settings.ramdisks[0].clone() };
+    let first = RamdiskSettings { mount: mount("/srv/shared/a"), ..loaded.settings.ramdisks[0].clone() };
     let second =
-        RamDiskSettings { name: "second".to_owned(), mount: mount("/srv/shared/b"), ..first.clone() };
+        RamdiskSettings { name: "second".to_owned(), mount: mount("/srv/shared/b"), ..first.clone() };
     loaded.settings.ramdisks = vec![first, second];
     for target in ["cache", "second"] {
         let machine = machine(KernelConfig::full());
         let initial = machine.snapshot();
         assert_eq!(errors(&apply(&machine, &loaded)), Vec::<String>::new());
-        let target = Target::RamDisk(target.to_owned());
+        let target = Target::Ramdisk(target.to_owned());
         assert_eq!(engine::down(&mut machine.process(), &target), Ok(true));
         assert_eq!(revert_errors(&machine), Vec::<String>::new());
         assert_eq!(machine.snapshot(), initial, "{target} first");
@@ -657,7 +660,7 @@ fn the_target_of_a_damaged_record_is_neither_changed_nor_forgotten() {
         ];
         assert_eq!(kinds.map(|result| result.unwrap_err().kind), [ErrorKind::Unsafe; 3], "{text:?}");
         // The settings depend on its swap as well.
-        assert_eq!(engine::down(host, &Target::RamDisk("cache".to_owned())), Ok(true));
+        assert_eq!(engine::down(host, &Target::Ramdisk("cache".to_owned())), Ok(true));
         let targets: Vec<Target> = gather::records(host).unwrap().into_keys().collect();
         assert!(targets.contains(&Target::Vm) && targets.contains(&Target::Zswap), "{targets:?}");
         apply(&machine, &settings());

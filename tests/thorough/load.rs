@@ -265,7 +265,7 @@ fn nonsense() -> Vec<Message> {
         call_of(ROOT, manager, "Subscribe", &()),
         call_of(ROOT, manager, "Subscribe", &(deep.try_clone().unwrap(),)),
         call_of(ROOT, manager, "GetDevice", &(huge.as_str(),)),
-        call_of(ROOT, manager, "GetDisk", &(huge.as_str(),)),
+        call_of(ROOT, manager, "GetRamDisk", &(huge.as_str(),)),
         call_of(ROOT, manager, "GetDevice", &(bytes,)),
         call_of(ROOT, manager, "Plan", &(HashMap::from([(huge.as_str(), deep)]),)),
         call_of(ROOT, manager, "Plan", &(HashMap::from([("force", Variant::from(huge.as_str()))]),)),
@@ -278,7 +278,7 @@ fn nonsense() -> Vec<Message> {
         call_of(ROOT, "org.freedesktop.DBus.Properties", "GetAll", &(1_u8,)),
         call_of("/", manager, "Describe", &()),
         call_of("/org/zramd1/device/zram4000000", "org.zramd1.Device", "GetStats", &()),
-        call_of("/org/zramd1/disk/_", "org.zramd1.RamDisk", "GetAll", &()),
+        call_of("/org/zramd1/ramdisk/_", "org.zramd1.RamDisk", "GetAll", &()),
         call_of(&format!("/{}", "a/".repeat(1000) + "a"), manager, "Describe", &()),
         call_of(ROOT, &format!("org.zramd1.{}", "M".repeat(200)), &"m".repeat(255), &()),
     ]

@@ -11,15 +11,15 @@ mod support;
 mod example;
 
 mod daemon_killed;
-mod disk_adversarial;
-mod disk_faults;
-mod disk_snapshot_faults;
 mod faults;
 mod interop_bindings;
 mod kernel_killed;
 mod load;
 mod maintenance_faults;
 mod prometheus;
+mod ramdisk_adversarial;
+mod ramdisk_faults;
+mod ramdisk_snapshot_faults;
 mod texts;
 mod waiting;
 

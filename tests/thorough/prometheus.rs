@@ -110,7 +110,7 @@ fn prometheus_scrapes_the_endpoint() {
     for (series, expected) in [
         ("zramd_device_disk_size_bytes{device='zram0'}", 256 << 20),
         ("zramd_device_disk_size_bytes{device='zram1'}", 128 << 20),
-        ("zramd_disk_size_bytes{disk='scratch',job='zramd'}", 64 << 20),
+        ("zramd_ramdisk_size_bytes{ramdisk='scratch',job='zramd'}", 64 << 20),
     ] {
         eventually(series, || value(series) == Some(f64::from(expected)));
     }

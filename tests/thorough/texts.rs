@@ -302,7 +302,7 @@ fn disks(run: &mut Run) {
     run.session.write(&section);
     run.ctl("reload");
     fs::write(place.join("file"), "first").unwrap();
-    let disk = |run: &mut Run, words: &str| run.ctl(&format!("disk {}", words.replace("NAME", name)));
+    let disk = |run: &mut Run, words: &str| run.ctl(&format!("ramdisk {}", words.replace("NAME", name)));
     for words in [
         "save NAME",
         "save NAME",

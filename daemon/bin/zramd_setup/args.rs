@@ -216,7 +216,7 @@ fn targets(names: &[&str]) -> Result<Vec<Target>, String> {
 /// `zramN`, `/dev/zramN`, `ramdisk.NAME`, `vm` or `zswap`.
 fn target(name: &str) -> Option<Target> {
     if let Some(disk) = name.strip_prefix("ramdisk.") {
-        return (!disk.is_empty()).then(|| Target::RamDisk(disk.to_owned()));
+        return (!disk.is_empty()).then(|| Target::Ramdisk(disk.to_owned()));
     }
     match name {
         "vm" => return Some(Target::Vm),
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(parsed("zramd-setup down /dev/zram3"), Ok(run(Command::Down(Target::Device(3)))));
         assert_eq!(
             parsed("zramd-setup down ramdisk.logs"),
-            Ok(run(Command::Down(Target::RamDisk("logs".into()))))
+            Ok(run(Command::Down(Target::Ramdisk("logs".into()))))
         );
         let generate = |by_systemd| Command::Generate { directory: "/a".into(), by_systemd };
         assert_eq!(parsed("zramd-setup generate /a /b /c"), Ok(run(generate(false))));

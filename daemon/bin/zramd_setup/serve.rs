@@ -14,7 +14,7 @@ use logic::config::lasting::{Changes, FILE, changed, must_be_described, must_hav
 use logic::exit::ExitStatus;
 use logic::outcome::Outcome;
 use logic::plan::Activation;
-use logic::ramdisk::UnitDisk;
+use logic::ramdisk::UnitRamdisk;
 use logic::record::Target;
 use logic::unit::unit_files;
 use logic::view::{Obsolete, Proposal, UnitChange, View};
@@ -41,14 +41,14 @@ pub fn view(invocation: &Invocation) -> View {
 fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {
     let managed = invocation.managed;
     let activation = if managed { Activation::Managed } else { Activation::Direct };
-    let disks = if managed { unit_disks() } else { Vec::new() };
+    let ramdisks = if managed { unit_ramdisks() } else { Vec::new() };
     let only = (!targets.is_empty()).then(|| targets.iter().cloned().collect());
-    let scope = Scope { only, forced: invocation.force, disks, patient: false };
+    let scope = Scope { only, forced: invocation.force, ramdisks, patient: false };
     reload::survey(&LinuxHost::new("/"), loaded, activation, &scope)
 }
 
 /// The disks that PID 1 mounted from units of ours.
-fn unit_disks() -> Vec<UnitDisk> {
+fn unit_ramdisks() -> Vec<UnitRamdisk> {
     unit_files::disks(Path::new("/"))
 }
 
@@ -115,7 +115,7 @@ fn unit_change(loaded: &Loaded, survey: &Survey) -> UnitChange {
 /// Writes the units if the generator does not run.
 pub fn write_units(invocation: &Invocation) -> Result<(), Error> {
     let loaded = load(invocation);
-    let scope = Scope { disks: unit_disks(), ..Scope::default() };
+    let scope = Scope { ramdisks: unit_ramdisks(), ..Scope::default() };
     let survey = reload::survey(&LinuxHost::new("/"), &loaded, Activation::Managed, &scope)?;
     unit_files::apply(Path::new("/"), &unit_change(&loaded, &survey)).map_err(Error::failed)
 }

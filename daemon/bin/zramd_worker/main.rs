@@ -105,7 +105,7 @@ mod tests {
     use std::fs;
 
     use logic::maintain::Cause;
-    use logic::order::{BENCHMARK, Disk, MAINTENANCE, Maintain};
+    use logic::order::{BENCHMARK, MAINTENANCE, Maintain, RamdiskOrder};
 
     use super::*;
 
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn the_unit_of_a_work_does_no_other() {
         let root = tempfile::tempdir().unwrap();
-        work::put_order(root.path(), "hook-data", Some(&Order::Export(Disk::named("data")))).unwrap();
+        work::put_order(root.path(), "hook-data", Some(&Order::Export(RamdiskOrder::named("data")))).unwrap();
         let refused = written(root.path(), "hook-data").unwrap_err();
-        assert!(refused.contains("hook-data.order: this is an order for disk-data"), "{refused}");
+        assert!(refused.contains("hook-data.order: this is an order for ramdisk-data"), "{refused}");
     }
 
     /// A version before orders in JSON wrote `NAME.words`, and knew other options.
@@ -135,16 +135,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let directory = root.path().join("run/zramd/work");
         fs::create_dir_all(&directory).unwrap();
-        for name in ["disk-data.words", "maintenance.words"] {
+        for name in ["ramdisk-data.words", "maintenance.words"] {
             fs::write(directory.join(name), "save\0data\0--reason\0user").unwrap();
         }
-        let refused = written(root.path(), "disk-data").unwrap_err();
-        assert!(refused.contains("there is no order for disk-data"), "{refused}");
+        let refused = written(root.path(), "ramdisk-data").unwrap_err();
+        assert!(refused.contains("there is no order for ramdisk-data"), "{refused}");
         assert_eq!(written(root.path(), MAINTENANCE), Ok(Order::Maintain(Maintain::default())));
         let newer = r#"{"verb":"save","name":"data","gently":true}"#;
-        fs::write(directory.join("disk-data.order"), newer).unwrap();
-        let refused = written(root.path(), "disk-data").unwrap_err();
-        assert!(refused.contains("disk-data.order") && refused.contains("gently"), "{refused}");
-        assert!(!work::has_order(root.path(), "disk-data"), "it is not tried again");
+        fs::write(directory.join("ramdisk-data.order"), newer).unwrap();
+        let refused = written(root.path(), "ramdisk-data").unwrap_err();
+        assert!(refused.contains("ramdisk-data.order") && refused.contains("gently"), "{refused}");
+        assert!(!work::has_order(root.path(), "ramdisk-data"), "it is not tried again");
     }
 }

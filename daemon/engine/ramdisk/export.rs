@@ -17,7 +17,7 @@ use super::extract::{Extracted, Options, extract, is_empty, wipe};
 use super::store::{Generation, Store};
 use super::transfer_error::{TransferError, at, below, check_fit, not_opened};
 use super::unpack::{unpack, unpack_any};
-use super::{Disk, Progress, Watcher, refuse_kernel, root};
+use super::{Progress, Ramdisk, Watcher, refuse_kernel, root};
 
 /// The first bytes of a zstd frame.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -34,7 +34,7 @@ pub struct Checked {
 /// Reads a generation (the newest by default) to its end and compares it with its manifest. Changes nothing.
 pub fn verify(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     generation: Option<u64>,
     watcher: Watcher<'_>,
 ) -> Result<Checked, Error> {
@@ -62,7 +62,7 @@ pub fn verify(
 /// created gets its name only once it is complete.
 pub fn export(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     generation: Option<u64>,
     to: &Path,
     watcher: Watcher<'_>,
@@ -171,7 +171,7 @@ impl<'a> Site<'a> {
     /// Fills the directory, after checking that it is empty and has enough space.
     fn fill(
         &self,
-        disk: &Disk,
+        disk: &Ramdisk,
         found: &Generation,
         manifest: &Manifest,
         work: impl FnOnce(Options) -> Result<Extracted, Error>,
@@ -211,7 +211,7 @@ impl<'a> Site<'a> {
 }
 
 /// Why a generation would not fit into the empty RAM disk. Not checked if that is not mounted.
-pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<Option<Hold>, Error> {
+pub fn check_size(calls: &Calls, disk: &Ramdisk, number: u64) -> Result<Option<Hold>, Error> {
     let (store, found) = find(calls, disk, Some(number))?;
     let manifest = usable(calls, disk, &store, &found, &mut |_| true)?;
     if !super::is_mounted(calls, &disk.place) {
@@ -222,7 +222,7 @@ pub fn check_size(calls: &Calls, disk: &Disk, number: u64) -> Result<Option<Hold
     Ok(Hold::of(&manifest.contents, room.size_bytes(), room.total_inodes))
 }
 
-fn find(calls: &Calls, disk: &Disk, generation: Option<u64>) -> Result<(Store, Generation), Error> {
+fn find(calls: &Calls, disk: &Ramdisk, generation: Option<u64>) -> Result<(Store, Generation), Error> {
     let nothing = || Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name));
     let store = Store::look(calls, disk)?.ok_or_else(nothing)?;
     let found = match generation {
@@ -266,7 +266,7 @@ pub fn readable(generation: &Generation) -> Readable<'_> {
 /// archive gets its name after its manifest.
 pub fn rebuilt(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     store: &Store,
     generation: &Generation,
     watcher: Watcher<'_>,
@@ -309,7 +309,7 @@ pub fn rebuilt(
 /// The manifest of a generation, rebuilt if it is damaged.
 fn usable(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     store: &Store,
     generation: &Generation,
     watcher: Watcher<'_>,
@@ -331,12 +331,12 @@ fn usable(
     Err(refused(kind, disk, generation, &why))
 }
 
-fn refused(kind: ErrorKind, disk: &Disk, generation: &Generation, why: &str) -> Error {
+fn refused(kind: ErrorKind, disk: &Ramdisk, generation: &Generation, why: &str) -> Error {
     Error::new(kind, format!("{}, snapshot {}: {why}", disk.name, generation.number))
 }
 
 fn read<T>(
-    disk: &Disk,
+    disk: &Ramdisk,
     store: &Store,
     generation: &Generation,
     work: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> Result<T, TransferError>,

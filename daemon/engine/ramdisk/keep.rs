@@ -4,7 +4,7 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::{Disk, Status};
+use super::{Ramdisk, Status};
 use crate::error::{Error, ErrorKind};
 use crate::gather;
 use crate::ramdisk::{self};
@@ -18,10 +18,10 @@ use logic::plan::Activation;
 use logic::plan::wanted::wanted;
 use logic::ramdisk as archive;
 use logic::ramdisk::place::{STORES, passthrough, place};
-use logic::ramdisk::status::{DIRECTORY, DiskStatus, SCHEMA_VERSION, SnapshotLine, path};
+use logic::ramdisk::status::{DIRECTORY, RamdiskStatus, SCHEMA_VERSION, SnapshotLine, path};
 use logic::ramdisk::{KeepSettings, Mode, OnFailure};
 use logic::record::Target;
-use logic::request::{KeepRequest, RamDiskRequest, Request};
+use logic::request::{KeepRequest, RamdiskRequest, Request};
 
 fn in_force(name: &str) -> String {
     format!("{DIRECTORY}/{name}.request")
@@ -33,11 +33,11 @@ fn root() -> &'static Path {
 
 /// RAM disk `name`: from the record if we mounted it, else from the configuration, else as it was when loaded. A RAM disk is
 /// saved even if its section was removed or has become invalid.
-pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
+pub fn find(loaded: &Loaded, name: &str) -> Result<Ramdisk, Error> {
     // A record that cannot be read prevents no save: the configuration is likely the same.
     let records = gather::records(&LinuxHost::new("/")).unwrap_or_default();
-    let recorded = records.into_values().find(|record| record.target == Target::RamDisk(name.to_owned()));
-    if let Some(Request::RamDisk(request)) = recorded.map(|record| record.request)
+    let recorded = records.into_values().find(|record| record.target == Target::Ramdisk(name.to_owned()));
+    if let Some(Request::Ramdisk(request)) = recorded.map(|record| record.request)
         && let Some(disk) = kept(&request)
     {
         return Ok(disk);
@@ -68,14 +68,14 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Disk, Error> {
 }
 
 /// A RAM disk without a section, whose snapshots are in the default directory: they are readable.
-pub fn orphan(name: &str) -> Option<Disk> {
+pub fn orphan(name: &str) -> Option<Ramdisk> {
     let store = format!("{STORES}/{name}");
-    (archive::is_disk_name(name) && Path::new(&store).is_dir()).then(|| unconfigured(name))
+    (archive::is_ramdisk_name(name) && Path::new(&store).is_dir()).then(|| unconfigured(name))
 }
 
 /// A RAM disk about which nothing is left but its mark: it is saved into the default directory.
-pub fn left_over(name: &str) -> Option<Disk> {
-    if !archive::is_disk_name(name) {
+pub fn left_over(name: &str) -> Option<Ramdisk> {
+    if !archive::is_ramdisk_name(name) {
         return None;
     }
     let disk = unconfigured(name);
@@ -86,7 +86,7 @@ pub fn left_over(name: &str) -> Option<Disk> {
 }
 
 /// With settings that delete nothing.
-fn unconfigured(name: &str) -> Disk {
+fn unconfigured(name: &str) -> Ramdisk {
     let keep = KeepSettings {
         mode: Mode::Snapshot,
         store: format!("{STORES}/{name}"),
@@ -103,12 +103,12 @@ fn unconfigured(name: &str) -> Disk {
 }
 
 /// The RAM disk of a request, if its contents are kept.
-fn kept(request: &RamDiskRequest) -> Option<Disk> {
+fn kept(request: &RamdiskRequest) -> Option<Ramdisk> {
     Some(disk(&request.name, &request.mount.mount_point, request.keep.clone()?))
 }
 
-fn disk(name: &str, mount_point: &str, keep: KeepRequest) -> Disk {
-    Disk {
+fn disk(name: &str, mount_point: &str, keep: KeepRequest) -> Ramdisk {
+    Ramdisk {
         name: name.to_owned(),
         place: PathBuf::from(place(name)),
         mount_point: PathBuf::from(mount_point),
@@ -120,7 +120,7 @@ fn disk(name: &str, mount_point: &str, keep: KeepRequest) -> Disk {
     }
 }
 
-fn configured(loaded: &Loaded, name: &str) -> Option<RamDiskRequest> {
+fn configured(loaded: &Loaded, name: &str) -> Option<RamdiskRequest> {
     let host = LinuxHost::new("/");
     let mut settings = loaded.settings.clone();
     settings.ramdisks.retain(|disk| disk.name == name);
@@ -130,7 +130,7 @@ fn configured(loaded: &Loaded, name: &str) -> Option<RamDiskRequest> {
     gather::accounts(&host, &settings, &mut facts);
     let (items, _) = wanted(&settings, &facts, Activation::Systemd);
     items.into_iter().find_map(|item| match item.request {
-        Some(Request::RamDisk(request)) => Some(request),
+        Some(Request::Ramdisk(request)) => Some(request),
         _ => None,
     })
 }
@@ -141,7 +141,7 @@ pub fn names(loaded: &Loaded) -> Vec<String> {
 }
 
 /// Stores the settings until the next boot.
-pub fn remember(disk: &Disk) -> Result<(), Error> {
+pub fn remember(disk: &Ramdisk) -> Result<(), Error> {
     let text = serde_json::to_string(disk).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
     files::replace(root(), &in_force(&disk.name), Some(&text)).map_err(Error::failed)
 }
@@ -172,8 +172,8 @@ pub fn want_restore(name: &str, generation: Option<u64>) -> Result<(), Error> {
 }
 
 /// The status of a RAM disk about to be loaded: only the snapshots and the last save of this boot are kept.
-pub fn blank(status: &DiskStatus) -> DiskStatus {
-    DiskStatus {
+pub fn blank(status: &RamdiskStatus) -> RamdiskStatus {
+    RamdiskStatus {
         schema_version: SCHEMA_VERSION,
         store_bytes: status.store_bytes,
         snapshots: status.snapshots.clone(),
@@ -182,18 +182,18 @@ pub fn blank(status: &DiskStatus) -> DiskStatus {
         last_save_result: status.last_save_result,
         last_save_message: status.last_save_message.clone(),
         last_save_omitted: status.last_save_omitted.clone(),
-        ..DiskStatus::default()
+        ..RamdiskStatus::default()
     }
 }
 
 /// The status of a RAM disk; the default if none was written.
-pub fn status(name: &str) -> DiskStatus {
+pub fn status(name: &str) -> RamdiskStatus {
     let text = files::read_optional(root(), &path(name)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// Updates the public status, including the list of snapshots.
-pub fn publish(disk: &Disk, change: impl FnOnce(&mut DiskStatus)) -> Result<(), Error> {
+pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Result<(), Error> {
     let name = &disk.name;
     let mut status = status(name);
     status.schema_version = SCHEMA_VERSION;

@@ -21,7 +21,7 @@ use super::store::{Generation, Listing, Store};
 use super::transfer_error::{TransferError, at, below, check_fit};
 use super::unpack::unpack;
 use super::walk::walk;
-use super::{Disk, Progress, Watcher, refuse_kernel, root};
+use super::{Progress, Ramdisk, Watcher, refuse_kernel, root};
 
 /// Result of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +63,17 @@ impl Loaded {
 }
 
 /// Fills a RAM disk with its newest good generation. The place must be empty, and not be in use yet.
-pub fn load(calls: &Calls, disk: &Disk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+pub fn load(calls: &Calls, disk: &Ramdisk, watcher: Watcher<'_>) -> Result<Loaded, Error> {
     load_from(calls, disk, &Store::lock_for(calls, disk)?, watcher)
 }
 
 /// As [`load`], from a store that is claimed.
-pub fn load_from(calls: &Calls, disk: &Disk, store: &Store, watcher: Watcher<'_>) -> Result<Loaded, Error> {
+pub fn load_from(
+    calls: &Calls,
+    disk: &Ramdisk,
+    store: &Store,
+    watcher: Watcher<'_>,
+) -> Result<Loaded, Error> {
     let mut job = Job::new(calls, disk, store)?;
     refuse_kernel(calls, job.place.as_fd())?;
     let is_recorded = job.state.is_loaded(&job.boot_id, &job.at);
@@ -114,12 +119,12 @@ pub fn load_from(calls: &Calls, disk: &Disk, store: &Store, watcher: Watcher<'_>
 }
 
 /// Declares the present contents of the RAM disk to be kept, without loading anything.
-pub fn adopt(calls: &Calls, disk: &Disk) -> Result<(), Error> {
+pub fn adopt(calls: &Calls, disk: &Ramdisk) -> Result<(), Error> {
     adopt_in(calls, disk, &Store::lock_for(calls, disk)?)
 }
 
 /// As [`adopt`], with a store that is claimed.
-fn adopt_in(calls: &Calls, disk: &Disk, store: &Store) -> Result<(), Error> {
+fn adopt_in(calls: &Calls, disk: &Ramdisk, store: &Store) -> Result<(), Error> {
     let mut job = Job::new(calls, disk, store)?;
     if let Some(newest) = job.listing.generations.first() {
         job.store.pin(newest.number, "not loaded: the contents of the disk were kept instead")?;
@@ -133,7 +138,7 @@ fn adopt_in(calls: &Calls, disk: &Disk, store: &Store) -> Result<(), Error> {
 /// As [`adopt_in`], after the RAM disk was filled from this generation.
 pub fn restored_in(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     store: &Store,
     generation: u64,
     extracted: &Extracted,
@@ -144,7 +149,7 @@ pub fn restored_in(
 
 struct Job<'a> {
     calls: &'a Calls,
-    disk: &'a Disk,
+    disk: &'a Ramdisk,
     store: &'a Store,
     place: OwnedFd,
     at: Place,
@@ -171,7 +176,7 @@ enum Attempt {
 }
 
 impl<'a> Job<'a> {
-    fn new(calls: &'a Calls, disk: &'a Disk, store: &'a Store) -> Result<Job<'a>, Error> {
+    fn new(calls: &'a Calls, disk: &'a Ramdisk, store: &'a Store) -> Result<Job<'a>, Error> {
         let boot_id = calls.boot_id().map_err(at("/proc/sys/kernel/random/boot_id", "read"))?;
         let place = calls.open_directory(&disk.place).map_err(at(disk.place.display(), "open"))?;
         let (identity, is_marked) = root::identify(calls, disk, place.as_fd())?;

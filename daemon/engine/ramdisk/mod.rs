@@ -42,7 +42,7 @@ pub use transfer_error::TransferError;
 
 /// A RAM disk and the settings of its snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disk {
+pub struct Ramdisk {
     pub name: String,
     /// The private mount point where it is loaded and saved.
     pub place: PathBuf,
@@ -60,7 +60,7 @@ pub struct Disk {
     pub trial: bool,
 }
 
-impl Disk {
+impl Ramdisk {
     /// The directory of its generations, created if missing.
     pub fn store(&self) -> &Path {
         Path::new(&self.keep.store)
@@ -103,7 +103,7 @@ impl Status {
 }
 
 /// State and generations of a RAM disk. Empty if there is no store yet.
-pub fn status(calls: &Calls, disk: &Disk) -> Result<Status, Error> {
+pub fn status(calls: &Calls, disk: &Ramdisk) -> Result<Status, Error> {
     let Some(store) = Store::glance(calls, disk)? else {
         return Ok(Status { state: State::default(), generations: Vec::new(), bad: Vec::new() });
     };
@@ -128,7 +128,7 @@ pub fn is_mounted(calls: &Calls, path: &Path) -> bool {
 }
 
 /// Protects a generation from being pruned, for the reason `why`; `None` removes the protection.
-pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Result<(), Error> {
+pub fn pin(calls: &Calls, disk: &Ramdisk, generation: u64, why: Option<&str>) -> Result<(), Error> {
     let store = Store::lock_existing(calls, disk)?;
     store.find(generation)?;
     match why {
@@ -138,13 +138,13 @@ pub fn pin(calls: &Calls, disk: &Disk, generation: u64, why: Option<&str>) -> Re
 }
 
 /// Protects a generation from being pruned, because it cannot be loaded.
-pub fn hold(calls: &Calls, disk: &Disk, generation: u64, hold: Hold) -> Result<(), Error> {
+pub fn hold(calls: &Calls, disk: &Ramdisk, generation: u64, hold: Hold) -> Result<(), Error> {
     let store = Store::lock_existing(calls, disk)?;
     store.change_holds(|state| store.hold(generation, hold, state))
 }
 
 /// As [`delete`], but refuses to delete a good generation unless another one passes verification.
-pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_>) -> Result<(), Error> {
+pub fn delete_spare(calls: &Calls, disk: &Ramdisk, number: u64, watcher: Watcher<'_>) -> Result<(), Error> {
     let (spare, others): (Vec<Generation>, Vec<Generation>) =
         status(calls, disk)?.generations.into_iter().partition(|generation| generation.number == number);
     refuse_pinned(disk, &spare)?;
@@ -170,7 +170,7 @@ pub fn delete_spare(calls: &Calls, disk: &Disk, number: u64, watcher: Watcher<'_
 }
 
 /// Deletes a generation that is not pinned, including its files that were set aside.
-pub fn delete(calls: &Calls, disk: &Disk, generation: u64) -> Result<(), Error> {
+pub fn delete(calls: &Calls, disk: &Ramdisk, generation: u64) -> Result<(), Error> {
     let store = Store::lock_existing(calls, disk)?;
     let mut found = store.listing()?.generations;
     found.retain(|found| found.number == generation);
@@ -178,12 +178,12 @@ pub fn delete(calls: &Calls, disk: &Disk, generation: u64) -> Result<(), Error> 
     store.delete(generation)
 }
 
-fn refuse_pinned(disk: &Disk, generations: &[Generation]) -> Result<(), Error> {
+fn refuse_pinned(disk: &Ramdisk, generations: &[Generation]) -> Result<(), Error> {
     let pinned = generations.iter().find_map(|found| Some((found.number, found.kept_because()?)));
     let Some((number, why)) = pinned else { return Ok(()) };
     let name = &disk.name;
     let message = format!(
-        "{name}: snapshot {number} is pinned ({why}); run `zramdctl disk pin --off {name} {number}`, then delete it"
+        "{name}: snapshot {number} is pinned ({why}); run `zramdctl ramdisk pin --off {name} {number}`, then delete it"
     );
     Err(Error::new(ErrorKind::Unsafe, message))
 }

@@ -7,12 +7,12 @@ use host::linux::ramdisk::{Calls, Subject};
 use logic::ramdisk::entry::Time;
 use logic::ramdisk::state::{Place, Root};
 
-use super::Disk;
+use super::Ramdisk;
 use super::transfer_error::at;
 use crate::{Error, ErrorKind};
 
 /// Identifies the directory, on which something must be mounted. Also returns whether its mark says that it is loaded.
-pub fn identify(calls: &Calls, disk: &Disk, place: BorrowedFd<'_>) -> Result<(Place, bool), Error> {
+pub fn identify(calls: &Calls, disk: &Ramdisk, place: BorrowedFd<'_>) -> Result<(Place, bool), Error> {
     let path = disk.place.display();
     let meta = calls.look(place, b"").map_err(at(&path, "look at"))?;
     if !disk.trial && !calls.is_mount_point(place).map_err(at(&path, "look at"))? {

@@ -21,7 +21,7 @@ use super::store::{Draft, Listing, Store};
 use super::transfer_error::{TransferError, at, check_fit, in_store};
 use super::unpack::unpack;
 use super::walk::{Each, SNAPSHOT, Tree, walk, walk_settled, walk_since};
-use super::{Disk, Progress, Watcher, root};
+use super::{Progress, Ramdisk, Watcher, root};
 
 /// Level of zstd: higher ones make archives a little smaller and take much longer.
 const LEVEL: i32 = 1;
@@ -68,14 +68,14 @@ pub enum Saved {
 
 /// Saves a RAM disk that was loaded in this boot. On failure, the existing generations stay as they are, except those that
 /// were deleted for its space, which the error names.
-pub fn save(calls: &Calls, disk: &Disk, request: Request, watcher: Watcher<'_>) -> Result<Saved, Error> {
+pub fn save(calls: &Calls, disk: &Ramdisk, request: Request, watcher: Watcher<'_>) -> Result<Saved, Error> {
     save_in(calls, disk, &Store::lock_for(calls, disk)?, request, watcher)
 }
 
 /// As [`save`], into a store that is claimed.
 pub fn save_in(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     store: &Store,
     request: Request,
     watcher: Watcher<'_>,
@@ -107,13 +107,13 @@ pub fn save_in(
     saved
 }
 
-fn refused(kind: ErrorKind, disk: &Disk, why: &str) -> Error {
+fn refused(kind: ErrorKind, disk: &Ramdisk, why: &str) -> Error {
     Error::new(kind, format!("{} is not saved: {why}", disk.name))
 }
 
 fn save_locked(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     request: Request,
     store: &Store,
     state: &mut State,
@@ -225,7 +225,7 @@ fn save_locked(
 /// A save that has to write.
 struct Writer<'a> {
     calls: &'a Calls,
-    disk: &'a Disk,
+    disk: &'a Ramdisk,
     store: &'a Store,
     request: Request,
     listing: &'a Listing,
@@ -393,17 +393,17 @@ fn after_deleting(error: Error, gone: &[u64]) -> Error {
 }
 
 /// What to do about a store without space.
-fn more_room(disk: &Disk) -> String {
+fn more_room(disk: &Ramdisk) -> String {
     let name = &disk.name;
     format!(
-        "make room there, for example with `zramdctl disk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
+        "make room there, for example with `zramdctl ramdisk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
     )
 }
 
 /// Reads the archive back from disk, as a load does, before it gets its name and before anything is pruned.
 fn read_back(
     calls: &Calls,
-    disk: &Disk,
+    disk: &Ramdisk,
     draft: &Draft,
     manifest: &Manifest,
     watcher: Watcher<'_>,
@@ -447,7 +447,7 @@ fn still(
 }
 
 /// Refuses a generation requested by a user if it exceeds the limit together with those that it may not replace.
-fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> {
+fn check_limit(disk: &Ramdisk, listing: &Listing, bytes: u64) -> Result<(), Error> {
     let others = listing.kept(disk).into_iter().filter(|kept| !kept.by_user);
     let total = others.fold(bytes, |sum, kept| sum.saturating_add(kept.bytes));
     match disk.store_limit.filter(|limit| total > *limit) {
@@ -464,7 +464,7 @@ fn check_limit(disk: &Disk, listing: &Listing, bytes: u64) -> Result<(), Error> 
 
 /// The newest generation, if its fingerprint matches the RAM disk.
 fn unchanged<'a>(
-    disk: &Disk,
+    disk: &Ramdisk,
     state: &State,
     listing: &'a Listing,
     tree: &Tree,
@@ -474,7 +474,7 @@ fn unchanged<'a>(
 }
 
 /// The newest generation, if it is whole and of the configured mode.
-fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> {
+fn newest<'a>(disk: &Ramdisk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> {
     let newest = listing.generations.first().filter(|newest| newest.is_whole())?;
     let manifest = newest.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.keep.mode)?;
     Some((newest.number, manifest))
@@ -485,7 +485,7 @@ fn newest<'a>(disk: &Disk, listing: &'a Listing) -> Option<(u64, &'a Manifest)> 
 fn compare(
     calls: &Calls,
     source: &Source<'_>,
-    disk: &Disk,
+    disk: &Ramdisk,
     manifest: &Manifest,
     watcher: Watcher<'_>,
 ) -> Result<Option<Omitted>, Error> {
@@ -516,7 +516,7 @@ impl Way {
 }
 
 /// Bytes that a new generation with these contents probably needs, by the last one of the same mode.
-fn wanted_room(disk: &Disk, listing: &Listing, occupied_bytes: u64) -> u64 {
+fn wanted_room(disk: &Ramdisk, listing: &Listing, occupied_bytes: u64) -> u64 {
     let last = listing.generations.iter().find_map(|generation| {
         let manifest =
             generation.manifest.as_ref().ok().filter(|manifest| manifest.mode == disk.keep.mode)?;
@@ -535,7 +535,7 @@ fn find_room(
     listing: &Listing,
     kept: &[Kept],
     tree: &Tree,
-    disk: &Disk,
+    disk: &Ramdisk,
     request: Request,
     loaded: Option<u64>,
 ) -> Result<Way, Error> {
@@ -563,7 +563,7 @@ fn find_room(
 }
 
 /// A generation about to be written, as far as others matter.
-fn next(disk: &Disk, by_user: bool) -> Kept {
+fn next(disk: &Ramdisk, by_user: bool) -> Kept {
     Kept { number: 0, bytes: 0, mode: disk.keep.mode, pin: Pin::No, by_user, fits: true }
 }
 
@@ -578,7 +578,7 @@ pub struct Room {
 }
 
 /// The space for the next save, if the contents stay about the same; `None` without a snapshot.
-pub fn next_save(calls: &Calls, disk: &Disk) -> Result<Option<Room>, Error> {
+pub fn next_save(calls: &Calls, disk: &Ramdisk) -> Result<Option<Room>, Error> {
     let Some(store) = Store::glance(calls, disk)? else { return Ok(None) };
     let listing = store.listing()?;
     let Some((_, manifest)) = newest(disk, &listing) else { return Ok(None) };
@@ -591,7 +591,7 @@ pub fn next_save(calls: &Calls, disk: &Disk) -> Result<Option<Room>, Error> {
     }))
 }
 
-fn prune(store: &Store, disk: &Disk, room: &FileSystem, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
+fn prune(store: &Store, disk: &Ramdisk, room: &FileSystem, loaded: Option<u64>) -> Result<Vec<u64>, Error> {
     let limits = Limits { keep: disk.keep.generations, store_bytes: disk.store_limit };
     let gone = choose::prune(&store.listing()?.kept_for(disk, room), limits, loaded);
     for number in &gone {
@@ -613,7 +613,7 @@ impl<'a> Source<'a> {
         place: &'a OwnedFd,
         magic: u64,
         tree: Tree,
-        disk: &Disk,
+        disk: &Ramdisk,
         each: Each<'_>,
     ) -> Result<Source<'a>, Error> {
         let live = |tree| Ok(Source { place, snapshot: None, tree });
@@ -652,7 +652,7 @@ impl<'a> Source<'a> {
     fn is_exact(
         &self,
         calls: &Calls,
-        disk: &Disk,
+        disk: &Ramdisk,
         packed: &Packed,
         each: Each<'_>,
     ) -> Result<bool, TransferError> {
@@ -696,7 +696,7 @@ impl Written {
 fn write_archive(
     calls: &Calls,
     source: &Source<'_>,
-    disk: &Disk,
+    disk: &Ramdisk,
     draft: Option<&Draft>,
     doing: &'static str,
     watcher: Watcher<'_>,
@@ -724,7 +724,7 @@ fn write_archive(
 fn compress(
     calls: &Calls,
     source: &Source<'_>,
-    disk: &Disk,
+    disk: &Ramdisk,
     pipe: Pipe,
     doing: &'static str,
     watcher: Watcher<'_>,

@@ -16,7 +16,7 @@ use logic::ramdisk::paths::Foreign;
 use logic::ramdisk::state::State;
 use logic::ramdisk::{StoreFile, archive_name, classify, hold_name, manifest_name, paths, pin_name};
 
-use super::Disk;
+use super::Ramdisk;
 use super::extract::Extracted;
 use super::transfer_error::{TransferError, at, in_store, not_opened};
 
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval of the questions whether to wait longer.
 const POLL: Duration = Duration::from_millis(200);
 
-fn refused(disk: &Disk, untrusted: Untrusted) -> Error {
+fn refused(disk: &Ramdisk, untrusted: Untrusted) -> Error {
     let (name, store) = (&disk.name, disk.store().display());
     let (path, why, remedy) = match untrusted {
         Untrusted::Errno(path, errno) => return not_opened(disk.store(), &path, errno),
@@ -90,7 +90,7 @@ pub struct Listing {
 impl Listing {
     /// The generations that pruning considers. Damaged ones, and ones that this version cannot read, are neither
     /// counted nor pruned.
-    pub fn kept(&self, disk: &Disk) -> Vec<Kept> {
+    pub fn kept(&self, disk: &Ramdisk) -> Vec<Kept> {
         let usable = |generation: &Generation| {
             let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
             let (number, bytes) = (generation.number, generation.archive_bytes);
@@ -107,7 +107,7 @@ impl Listing {
     }
 
     /// As [`Listing::kept`]; those that do not fit into this file system take the place of none that do.
-    pub fn kept_for(&self, disk: &Disk, room: &FileSystem) -> Vec<Kept> {
+    pub fn kept_for(&self, disk: &Ramdisk, room: &FileSystem) -> Vec<Kept> {
         let mut kept = self.kept(disk);
         for kept in &mut kept {
             let manifest = self.generations.iter().find(|generation| generation.number == kept.number);
@@ -152,7 +152,7 @@ pub struct Draft {
 }
 
 impl Store {
-    fn new(calls: &Calls, disk: &Disk, directory: OwnedFd) -> Store {
+    fn new(calls: &Calls, disk: &Ramdisk, directory: OwnedFd) -> Store {
         let path = disk.store().display().to_string();
         let mut store = Store { calls: calls.clone(), directory, path, note: None };
         // The note is optional while the store is writable.
@@ -161,7 +161,7 @@ impl Store {
     }
 
     /// Opens a store that only its owner can access: root would extract what others put there.
-    fn open(calls: &Calls, disk: &Disk, create: bool) -> Result<Option<Store>, Error> {
+    fn open(calls: &Calls, disk: &Ramdisk, create: bool) -> Result<Option<Store>, Error> {
         match calls.open_trusted(disk.store(), create) {
             Ok(directory) => {
                 let store = Store::new(calls, disk, directory);
@@ -204,12 +204,12 @@ impl Store {
     }
 
     /// Opens a store for loading; `None` if it does not exist.
-    pub(super) fn look(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+    pub(super) fn look(calls: &Calls, disk: &Ramdisk) -> Result<Option<Store>, Error> {
         Store::open(calls, disk, false)
     }
 
     /// Opens a store for listing, without checking who can access it; `None` if it does not exist.
-    pub(super) fn glance(calls: &Calls, disk: &Disk) -> Result<Option<Store>, Error> {
+    pub(super) fn glance(calls: &Calls, disk: &Ramdisk) -> Result<Option<Store>, Error> {
         match calls.open_directory(disk.store()) {
             Ok(directory) => Ok(Some(Store::new(calls, disk, directory))),
             Err(Errno::NOENT) => Ok(None),
@@ -218,7 +218,7 @@ impl Store {
     }
 
     /// Opens and locks an existing store.
-    pub(super) fn lock_existing(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+    pub(super) fn lock_existing(calls: &Calls, disk: &Ramdisk) -> Result<Store, Error> {
         let store = Store::open(calls, disk, false)?
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{} has no snapshot", disk.name)))?;
         store.lock()?;
@@ -226,7 +226,7 @@ impl Store {
     }
 
     /// Opens or creates the store, refuses one that may not survive a reboot, and locks it.
-    pub(super) fn lock_for(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+    pub(super) fn lock_for(calls: &Calls, disk: &Ramdisk) -> Result<Store, Error> {
         let store = Store::prepare(calls, disk)?;
         store.lock()?;
         Ok(store)
@@ -236,7 +236,7 @@ impl Store {
     /// if known, and returns `None` once that returns false.
     pub fn claim(
         calls: &Calls,
-        disk: &Disk,
+        disk: &Ramdisk,
         mut wait: impl FnMut(Option<&Holder>) -> bool,
     ) -> Result<Option<Store>, Error> {
         let store = Store::prepare(calls, disk)?;
@@ -252,7 +252,7 @@ impl Store {
         }
     }
 
-    fn prepare(calls: &Calls, disk: &Disk) -> Result<Store, Error> {
+    fn prepare(calls: &Calls, disk: &Ramdisk) -> Result<Store, Error> {
         let store = Store::open(calls, disk, true)?
             .ok_or_else(|| at(disk.store().display(), "open")(Errno::NOENT))?;
         if !disk.trial {

@@ -10,7 +10,7 @@ use logic::ramdisk::hold::refuse_size;
 use logic::ramdisk::limits::shown;
 use logic::ramdisk::manifest::Contents;
 
-use super::Disk;
+use super::Ramdisk;
 
 /// An error in packing or extracting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,7 +109,13 @@ fn or_full(error: HostError, full: ErrorKind) -> Error {
 }
 
 /// Refuses contents that do not fit. The names of the biggest files are reported to root only.
-pub fn check_fit(disk: &Disk, what: &str, contents: &Contents, bytes: u64, inodes: u64) -> Result<(), Error> {
+pub fn check_fit(
+    disk: &Ramdisk,
+    what: &str,
+    contents: &Contents,
+    bytes: u64,
+    inodes: u64,
+) -> Result<(), Error> {
     let Some(why) = refuse_size(contents, bytes, inodes) else { return Ok(()) };
     let error = Error::new(ErrorKind::DiskFull, format!("{}{what}: {why}", disk.name));
     Err(match contents.biggest_text().as_str() {

@@ -126,12 +126,12 @@ mod tests {
 
     fn shell(script: &str, limit: Duration) -> Result<(), HostError> {
         let words = ["/bin/sh", "-c", script].map(str::to_owned);
-        run(&words, &[("ZRAMD_DISK", OsStr::new("logs"))], limit, || true)
+        run(&words, &[("ZRAMD_RAMDISK", OsStr::new("logs"))], limit, || true)
     }
 
     #[test]
     fn the_exit_status_is_returned() {
-        assert_eq!(shell("test $ZRAMD_DISK = logs", GRACE), Ok(()));
+        assert_eq!(shell("test $ZRAMD_RAMDISK = logs", GRACE), Ok(()));
         let error = shell("exit 3", GRACE).unwrap_err();
         assert_eq!(error.to_string(), "/bin/sh: failed: exit status 3");
         assert!(run(&["/nowhere".to_owned()], &[], GRACE, || true).is_err());

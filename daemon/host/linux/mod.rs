@@ -62,7 +62,7 @@ use logic::error::Error;
 use logic::facts::PathKind;
 use logic::order::Order;
 use logic::proc::{MountLine, parse_device_number, zram_number};
-use logic::ramdisk::place::disk_at;
+use logic::ramdisk::place::ramdisk_at;
 use logic::record::{MountId, SCRATCH, crypt_name};
 use logic::vm::Tunable;
 
@@ -351,7 +351,7 @@ impl Host for LinuxHost {
         Ok(Space { used_bytes, total_bytes, free_inodes, total_inodes })
     }
 
-    fn disk_status(&self, name: &str) -> String {
+    fn ramdisk_status(&self, name: &str) -> String {
         self.read(&logic::ramdisk::status::path(name)).unwrap_or_default()
     }
 
@@ -546,7 +546,7 @@ impl Host for LinuxHost {
     }
 
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
-        if disk_at(&spec.mount_point).is_some() {
+        if ramdisk_at(&spec.mount_point).is_some() {
             places::make(&self.root)?;
         }
         mount::mount(&self.root, spec)

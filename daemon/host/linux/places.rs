@@ -13,7 +13,7 @@ use logic::ramdisk::place::PLACES;
 const PARTS: [(&str, Mode); 3] = [
     ("run", Mode::from_raw_mode(0o755)),
     ("zramd", Mode::from_raw_mode(0o755)),
-    ("disk", Mode::from_raw_mode(0o700)),
+    ("ramdisk", Mode::from_raw_mode(0o700)),
 ];
 
 /// Creates [`PLACES`] below `root`, or sets its mode to 0700. Does not follow links.
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_directory_is_created_or_closed_and_links_are_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let (root, places) = (directory.path(), directory.path().join("run/zramd/disk"));
+        let (root, places) = (directory.path(), directory.path().join("run/zramd/ramdisk"));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         let set_mode =
             |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::files;
-use logic::ramdisk::UnitDisk;
-use logic::unit::ramdisk::disk_of_unit;
+use logic::ramdisk::UnitRamdisk;
+use logic::unit::ramdisk::ramdisk_of_unit;
 use logic::unit::{Contents, HEAD, UnitFile, setup_unit};
 use logic::view::UnitChange;
 
@@ -122,11 +122,11 @@ fn ours_below(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// The RAM disks that PID 1 mounted from units of ours, generated or not.
-pub fn disks(root: &Path) -> Vec<UnitDisk> {
+pub fn disks(root: &Path) -> Vec<UnitRamdisk> {
     let directories = [GENERATED, RUNTIME].map(|directory| root.join(directory));
     let paths = directories.iter().flat_map(|directory| ours_below(directory));
     let mounts = paths.filter(|path| path.extension().is_some_and(|extension| extension == "mount"));
-    mounts.filter_map(|path| disk_of_unit(&fs::read_to_string(path).ok()?)).collect()
+    mounts.filter_map(|path| ramdisk_of_unit(&fs::read_to_string(path).ok()?)).collect()
 }
 
 #[cfg(test)]

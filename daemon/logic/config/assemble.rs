@@ -33,7 +33,7 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Finding>) {
                 asked = maintain::read(&mut reader).filter(|_| !reader.failed);
             }
             SectionKind::Vm => settings.vm = Some(vm::vm(&mut reader)).filter(|_| !reader.failed),
-            SectionKind::RamDisk => {
+            SectionKind::Ramdisk => {
                 let built = ramdisk::ramdisk(name, &mut reader, defaults);
                 disks.extend(built.filter(|_| !reader.failed));
             }

@@ -153,7 +153,7 @@ pub(super) fn meant_key(name: &str, table: &str, kind: SectionKind) -> String {
 /// All kinds of sections; the keys of `[defaults]` are those of devices.
 const KINDS: [SectionKind; 5] = [
     SectionKind::Device,
-    SectionKind::RamDisk,
+    SectionKind::Ramdisk,
     SectionKind::Benchmark,
     SectionKind::Vm,
     SectionKind::Maintenance,
@@ -182,7 +182,7 @@ pub(super) fn sections_for(names: &[&str]) -> String {
     let it = if names.len() == 1 { "it" } else { "them" };
     if let Some(kind) = KINDS.into_iter().find(|kind| names.iter().all(|name| has(*kind, name))) {
         let such_as =
-            if matches!(kind, SectionKind::Device | SectionKind::RamDisk) { "a header such as " } else { "" };
+            if matches!(kind, SectionKind::Device | SectionKind::Ramdisk) { "a header such as " } else { "" };
         return format!("put {it} below {such_as}{}", header(kind));
     }
     let is_upper = |name: &&str| name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');

@@ -31,7 +31,7 @@ const DEVICE: [&str; 8] = [
     device::SWAP_PRIORITY.name,
 ];
 /// Those of `[ramdisk.NAME]`.
-const RAM_DISK: [&str; 4] = [
+const RAMDISK: [&str; 4] = [
     ramdisk::SIZE.name,
     ramdisk::INODES.name,
     ramdisk::ZRAM_RESIDENT_LIMIT.name,
@@ -46,7 +46,7 @@ pub fn keys(section: &str) -> Result<&'static [&'static str], Error> {
     }
     match SectionKind::of(section) {
         Some(SectionKind::Device | SectionKind::Defaults) => Ok(&DEVICE),
-        Some(SectionKind::RamDisk) => Ok(&RAM_DISK),
+        Some(SectionKind::Ramdisk) => Ok(&RAMDISK),
         Some(SectionKind::Vm | SectionKind::Maintenance | SectionKind::Benchmark) => Ok(&[]),
         None => Err(Error::new(
             ErrorKind::InvalidArgument,
@@ -149,7 +149,7 @@ pub fn must_be_described(loaded: &Loaded, changes: &Changes) -> Result<(), Error
                 &[device::ZRAM_SIZE.name, device::ZRAM_FRACTION.name][..],
                 format!("`zramdctl set {section} zram-size=SIZE` creates one"),
             ),
-            Some(SectionKind::RamDisk) => {
+            Some(SectionKind::Ramdisk) => {
                 (&[ramdisk::MOUNT_POINT.name][..], "`zramdctl edit` adds one".to_owned())
             }
             _ => continue,

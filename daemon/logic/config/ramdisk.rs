@@ -1,4 +1,4 @@
-//! Parses `[ramdisk.NAME]` into [`RamDiskSettings`], and into the zram devices of RAM disks on zram.
+//! Parses `[ramdisk.NAME]` into [`RamdiskSettings`], and into the zram devices of RAM disks on zram.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::merge::Merged;
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{
-    Backend, DeviceSettings, MountSettings, RamDiskSettings, Settings, SizeExpr, SizeRule,
+    Backend, DeviceSettings, MountSettings, RamdiskSettings, Settings, SizeExpr, SizeRule,
 };
 use crate::finding::Finding;
 use crate::origin::Origin;
@@ -50,8 +50,8 @@ const KEEP_KEYS: &[&Key] = &[
 ];
 
 /// A RAM disk, and the zram device for it, if it is on zram.
-pub(super) struct Disk {
-    settings: RamDiskSettings,
+pub(super) struct Ramdisk {
+    settings: RamdiskSettings,
     /// Position of the store, or of the section.
     store_origin: Option<Origin>,
     zram: Option<Zram>,
@@ -67,7 +67,7 @@ pub(super) fn ramdisk(
     section: &str,
     reader: &mut SectionReader<'_>,
     defaults: Option<&Section>,
-) -> Option<Disk> {
+) -> Option<Ramdisk> {
     let name = section.strip_prefix("ramdisk.")?;
     let enabled = reader.boolean(&keys::ENABLED);
     match wrong_name(name) {
@@ -103,7 +103,7 @@ pub(super) fn ramdisk(
     let mount = mount_settings(reader, fs_type, path, origin, &keys::OPTIONS, &keys::MODE);
     let size = size?;
     let zram = on_zram.then(|| zram(name, reader, defaults, &size, inodes, mount.clone()));
-    let settings = RamDiskSettings {
+    let settings = RamdiskSettings {
         name: name.to_owned(),
         origin: reader.origin(),
         size,
@@ -115,7 +115,7 @@ pub(super) fn ramdisk(
         keep,
         store_limit,
     };
-    enabled.then_some(Disk { settings, store_origin, zram })
+    enabled.then_some(Ramdisk { settings, store_origin, zram })
 }
 
 /// What is wrong with the name of a RAM disk, and what it can consist of.
@@ -249,10 +249,10 @@ fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
 }
 
 /// Names of the RAM disks whose store is that of another one, or in memory.
-fn badly_stored(disks: &[Disk], settings: &Settings, problems: &mut Vec<Finding>) -> Vec<String> {
+fn badly_stored(disks: &[Ramdisk], settings: &Settings, problems: &mut Vec<Finding>) -> Vec<String> {
     let mut rejected = Vec::new();
     for (index, disk) in disks.iter().enumerate() {
-        let Disk { settings: RamDiskSettings { name, keep: Some(keep), .. }, .. } = disk else { continue };
+        let Ramdisk { settings: RamdiskSettings { name, keep: Some(keep), .. }, .. } = disk else { continue };
         let others = disks.iter().filter(|other| other.settings.name != *name);
         let on_device = settings.devices.iter().filter_map(|device| match &device.purpose {
             Purpose::Filesystem { mount, .. } => Some(&mount.mount_point),
@@ -284,7 +284,7 @@ fn badly_stored(disks: &[Disk], settings: &Settings, problems: &mut Vec<Finding>
 /// Assigns a zram device to each RAM disk on zram: the configured one, or the next number after the highest in the
 /// configuration, in the order of the RAM disks' names.
 pub(super) fn number_devices(
-    disks: Vec<Disk>,
+    disks: Vec<Ramdisk>,
     merged: &Merged,
     settings: &mut Settings,
     problems: &mut Vec<Finding>,
@@ -308,7 +308,7 @@ pub(super) fn number_devices(
     // Prefer numbers above all others, so that adding a section does not change the device of a RAM disk.
     let above = taken.last().map_or(0, |last| last + 1);
     let mut free = (above..=HIGHEST_DEVICE).chain((0..above).filter(|number| !taken.contains(number)));
-    for Disk { settings: mut disk, zram, .. } in disks {
+    for Ramdisk { settings: mut disk, zram, .. } in disks {
         if rejected.contains(&disk.name) {
             continue;
         }

@@ -17,7 +17,7 @@ pub enum SectionKind {
     /// `[defaults]`.
     Defaults,
     /// `[ramdisk.NAME]`.
-    RamDisk,
+    Ramdisk,
     /// `[vm]`.
     Vm,
     /// `[maintenance]`.
@@ -30,7 +30,7 @@ impl SectionKind {
     pub const ALL: [SectionKind; 6] = [
         SectionKind::Defaults,
         SectionKind::Device,
-        SectionKind::RamDisk,
+        SectionKind::Ramdisk,
         SectionKind::Benchmark,
         SectionKind::Vm,
         SectionKind::Maintenance,
@@ -41,7 +41,7 @@ impl SectionKind {
         match self {
             SectionKind::Device => keys::device::KEYS,
             SectionKind::Defaults => keys::device::SHARED,
-            SectionKind::RamDisk => keys::ramdisk::KEYS,
+            SectionKind::Ramdisk => keys::ramdisk::KEYS,
             SectionKind::Vm => keys::vm::KEYS,
             SectionKind::Maintenance => keys::maintenance::KEYS,
             SectionKind::Benchmark => keys::benchmark::KEYS,
@@ -60,7 +60,7 @@ impl SectionKind {
             "vm" => Some(SectionKind::Vm),
             "maintenance" => Some(SectionKind::Maintenance),
             "benchmark" => Some(SectionKind::Benchmark),
-            _ if section.starts_with("ramdisk.") => Some(SectionKind::RamDisk),
+            _ if section.starts_with("ramdisk.") => Some(SectionKind::Ramdisk),
             _ => zram_number(section).map(|_| SectionKind::Device),
         }
     }
@@ -69,7 +69,7 @@ impl SectionKind {
         match self {
             SectionKind::Device => "[zramN]",
             SectionKind::Defaults => "[defaults]",
-            SectionKind::RamDisk => "[ramdisk.NAME]",
+            SectionKind::Ramdisk => "[ramdisk.NAME]",
             SectionKind::Vm => "[vm]",
             SectionKind::Maintenance => "[maintenance]",
             SectionKind::Benchmark => "[benchmark]",
@@ -98,7 +98,7 @@ pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
     (
         "ramdisk.scratch",
         "One RAM disk. A span of time is a number of seconds, or text: \"90s\", \"15min\", \"1h 30min\", \"2d\".",
-        SectionKind::RamDisk,
+        SectionKind::Ramdisk,
     ),
     ("benchmark", "Which algorithm \"auto\" stands for on this machine.", SectionKind::Benchmark),
     ("vm", "Kernel settings for compressed swap.", SectionKind::Vm),

@@ -28,7 +28,7 @@ pub struct Settings {
     /// One entry per valid `[zramN]` section.
     pub devices: Vec<DeviceSettings>,
     /// One entry per valid `[ramdisk.NAME]` section.
-    pub ramdisks: Vec<RamDiskSettings>,
+    pub ramdisks: Vec<RamdiskSettings>,
     /// `[vm]`.
     pub vm: Option<VmSettings>,
     /// `[maintenance]`, if it enables anything.
@@ -257,7 +257,7 @@ pub enum Principal {
 
 /// One section `[ramdisk.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RamDiskSettings {
+pub struct RamdiskSettings {
     pub name: String,
     /// Position of the section.
     pub origin: Origin,

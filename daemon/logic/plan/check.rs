@@ -6,19 +6,19 @@ use super::backing;
 use super::ownership::{Ownership, ownership};
 use super::{Decision, Item, refuse};
 use crate::config::settings::MEASURED_SIZE;
-use crate::config::settings::{BackingSettings, DeviceSettings, RamDiskSettings, SizeExpr, SizeRule};
+use crate::config::settings::{BackingSettings, DeviceSettings, RamdiskSettings, SizeExpr, SizeRule};
 use crate::device::attribute::Attribute;
 use crate::device::swap_header::LABEL_BYTES;
-use crate::disk_health;
 use crate::error::ErrorKind;
 use crate::facts::{BackingFacts, Facts, PathKind, Support};
 use crate::finding::{Code, Finding};
 use crate::human::human;
 use crate::origin::Origin;
 use crate::ramdisk::hold::Hold;
-use crate::ramdisk::place::{disk_at, is_at_or_below, is_below};
+use crate::ramdisk::place::{is_at_or_below, is_below, ramdisk_at};
+use crate::ramdisk_health;
 use crate::record::{Target, adopt_or_forget};
-use crate::request::{DeviceRequest, MountRequest, Purpose, RamDiskRequest, Request, Store};
+use crate::request::{DeviceRequest, MountRequest, Purpose, RamdiskRequest, Request, Store};
 
 /// A smaller device is not worth its metadata, and is refused by mkfs and mkswap.
 const MINIMUM_SIZE: u64 = 1 << 20;
@@ -83,7 +83,7 @@ pub(super) fn damaged(target: &Target, origin: &Origin, facts: &Facts) -> Option
 }
 
 /// All reasons to refuse a RAM disk, without regard to others.
-pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, facts: &Facts) -> Vec<Finding> {
+pub(super) fn ramdisk(settings: &RamdiskSettings, request: &RamdiskRequest, facts: &Facts) -> Vec<Finding> {
     let mut refusals = Vec::new();
     if request.size < MINIMUM_SIZE {
         let reason =
@@ -93,7 +93,7 @@ pub(super) fn ramdisk(settings: &RamDiskSettings, request: &RamDiskRequest, fact
     if let Support::Container(kind) = &facts.support {
         refusals.push(Finding::refusal(ErrorKind::Unsupported, &settings.origin, in_container(kind)));
     }
-    let target = Target::RamDisk(request.name.clone());
+    let target = Target::Ramdisk(request.name.clone());
     refusals.extend(damaged(&target, &settings.origin, facts));
     refusals.extend(mount_point(&request.mount, &settings.mount.origin, &target, facts));
     refusals
@@ -295,7 +295,7 @@ fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &F
         _ => Some(format!("mounting on {path} would hide the running system")),
     };
     // The private places of RAM disks are below such a directory.
-    if let Some(reason) = reason.filter(|_| disk_at(path).is_none()) {
+    if let Some(reason) = reason.filter(|_| ramdisk_at(path).is_none()) {
         let hint = "choose a directory below /srv, /mnt, /var or /run";
         return Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint));
     }
@@ -399,29 +399,29 @@ pub fn excess<'i>(items: &'i [Item], facts: &Facts) -> Option<(&'i Target, Strin
 }
 
 /// A warning if all RAM disks on tmpfs together can hold more than there is memory, at the size of the last.
-pub(super) fn disks_exceed_memory(
+pub(super) fn ramdisks_exceed_memory(
     items: &[Item],
-    settings: &[RamDiskSettings],
+    settings: &[RamdiskSettings],
     facts: &Facts,
 ) -> Option<Finding> {
     let planned = items.iter().filter(|item| item.decision == Decision::Planned);
     let mut disks = planned.filter_map(|item| match &item.request {
-        Some(Request::RamDisk(disk)) if disk.number.is_none() => Some(disk),
+        Some(Request::Ramdisk(disk)) if disk.number.is_none() => Some(disk),
         _ => None,
     });
-    let (message, remedy) = disk_health::excess(
+    let (message, remedy) = ramdisk_health::excess(
         disks.clone().map(|disk| disk.size),
         facts.memory.total_kib.saturating_mul(1024),
     )?;
     let last = disks.next_back()?;
     let origin = settings.iter().find(|disk| disk.name == last.name).map(|disk| &disk.size.origin)?;
-    Some(Finding::warning(origin.clone(), message).remedy(remedy).code(Code::DisksExceedMemory))
+    Some(Finding::warning(origin.clone(), message).remedy(remedy).code(Code::RamdisksExceedMemory))
 }
 
 /// A warning if the newest snapshot of a RAM disk does not fit into it, so that it would not be loaded.
 pub(super) fn snapshot_does_not_fit(
-    settings: &RamDiskSettings,
-    request: &RamDiskRequest,
+    settings: &RamdiskSettings,
+    request: &RamdiskRequest,
     facts: &Facts,
 ) -> Option<Finding> {
     let newest = facts.snapshots.get(&request.name)?;
@@ -459,7 +459,7 @@ fn without_device(items: &mut [Item], facts: &Facts) {
         .map(|item| (item.target.clone(), item.kind))
         .collect();
     for item in items.iter_mut().filter(|item| item.decision == Decision::Planned) {
-        let Some(Request::RamDisk(disk)) = &item.request else { continue };
+        let Some(Request::Ramdisk(disk)) = &item.request else { continue };
         let Some(device) = disk.number.map(Target::Device) else { continue };
         let is_there =
             facts.records.contains_key(&item.target) || facts.is_mounted_by_unit(&disk.mount.mount_point);

@@ -23,7 +23,7 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
         }
         let group = match &item.request {
             Some(Request::Device(request)) => device_group(item, request, facts, activation),
-            Some(Request::RamDisk(request)) => ramdisk::group(&item.target, request, facts, activation),
+            Some(Request::Ramdisk(request)) => ramdisk::group(&item.target, request, facts, activation),
             Some(Request::Vm(_)) | None => continue,
         };
         match group {
@@ -332,7 +332,7 @@ fn create_directories(groups: &mut [Group], facts: &Facts) {
     };
     let mounts_now = |group: &Group| {
         let mounts = |step: &Step| {
-            matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. } | Step::ShowDisk { .. })
+            matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. } | Step::ShowRamdisk { .. })
         };
         group.after.iter().any(mounts)
     };

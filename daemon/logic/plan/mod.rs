@@ -27,7 +27,7 @@ use super::facts::Facts;
 use super::finding::Finding;
 use super::neighbours::Neighbours;
 use super::overlay::ENABLED;
-use super::ramdisk::place::disk_at;
+use super::ramdisk::place::ramdisk_at;
 use super::record::{Record, Target, Undo};
 use super::request::{Purpose, Request};
 pub use check::excess;
@@ -190,7 +190,7 @@ impl Plan {
         let left = names.filter(|name| {
             let target = Target::of_section(name).filter(|_| !loaded.disabled_by_cmdline);
             target.is_some_and(|target| {
-                matches!(target, Target::Device(_) | Target::RamDisk(_)) && self.item(&target).is_none()
+                matches!(target, Target::Device(_) | Target::Ramdisk(_)) && self.item(&target).is_none()
             })
         });
         left.map(|name| {
@@ -213,7 +213,7 @@ impl Plan {
             Target::Device(number) => {
                 settings.devices.iter().find(|device| device.number == *number).map(|device| &device.origin)
             }
-            Target::RamDisk(name) => {
+            Target::Ramdisk(name) => {
                 settings.ramdisks.iter().find(|disk| disk.name == *name).map(|disk| &disk.origin)
             }
             Target::Vm | Target::Zswap => None,
@@ -221,7 +221,7 @@ impl Plan {
         for item in self.items.iter().filter(|item| item.decision == Decision::Refused) {
             let name = item.target.to_string();
             let device = match &item.request {
-                Some(Request::RamDisk(disk)) => disk.number.map(|number| Target::Device(number).to_string()),
+                Some(Request::Ramdisk(disk)) => disk.number.map(|number| Target::Device(number).to_string()),
                 _ => None,
             };
             let is_about = |found: &Finding| found.object == name || Some(&found.object) == device.as_ref();
@@ -320,6 +320,6 @@ pub fn wants_discard(options: &str) -> bool {
 /// Depth of the mount point of a request; 0 without one, and for the private place of a RAM disk.
 pub fn mount_depth(request: &Request) -> usize {
     let parts = |path: &str| path.split('/').filter(|part| !part.is_empty()).count();
-    let mount = request.mount().filter(|mount| disk_at(&mount.mount_point).is_none());
+    let mount = request.mount().filter(|mount| ramdisk_at(&mount.mount_point).is_none());
     mount.map_or(0, |mount| parts(&mount.mount_point))
 }

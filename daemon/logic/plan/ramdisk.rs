@@ -7,18 +7,18 @@
 use super::{Activation, Group, Step};
 use crate::facts::Facts;
 use crate::proc::MountLine;
-use crate::ramdisk::place::{PLACES, disk_mount};
+use crate::ramdisk::place::{PLACES, ramdisk_mount};
 use crate::record::{Progress, Target};
-use crate::request::{MountRequest, RamDiskRequest, Request};
+use crate::request::{MountRequest, RamdiskRequest, Request};
 
 /// The steps for a RAM disk. A tmpfs mounted by PID 1 has no record and no steps.
 pub(crate) fn group(
     target: &Target,
-    request: &RamDiskRequest,
+    request: &RamdiskRequest,
     facts: &Facts,
     activation: Activation,
 ) -> Result<Group, String> {
-    let wanted = Request::RamDisk(request.clone());
+    let wanted = Request::Ramdisk(request.clone());
     let mut group = Group { request: Some(wanted.clone()), ..Group::new(target.clone()) };
     if activation == Activation::Direct {
         group.needs = request.number.map(Target::Device);
@@ -30,7 +30,7 @@ pub(crate) fn group(
         group.after = steps(request);
         return Ok(group);
     };
-    let Request::RamDisk(present) = &record.request else {
+    let Request::Ramdisk(present) = &record.request else {
         return Err(format!("its record in /run/zramd is for another target; remove {}", target.file_name()));
     };
     let (now, place) = (&present.mount.mount_point, present.place());
@@ -73,7 +73,7 @@ pub(crate) fn group(
             group.after.push(Step::RemountTmpfs { mount_point: place, options });
         }
         // A removal was interrupted after the bind mount was unmounted.
-        let hidden = disk_mount(&facts.mounts, &request.name, now).is_none();
+        let hidden = ramdisk_mount(&facts.mounts, &request.name, now).is_none();
         if hidden && !facts.passthrough.contains(&request.name) {
             group.after.extend(steps(request).pop());
         }
@@ -84,18 +84,18 @@ pub(crate) fn group(
 }
 
 /// Why a RAM disk without a record is not mounted over what is at its private place: it may hold data that was never saved.
-fn left_behind(request: &RamDiskRequest, facts: &Facts) -> Option<String> {
+fn left_behind(request: &RamdiskRequest, facts: &Facts) -> Option<String> {
     let (name, place) = (&request.name, request.place());
     let mounted = facts.mount_at(&place).filter(|_| request.is_layered() && request.number.is_none());
-    let is_of_unit = facts.unit_disks.iter().any(|disk| disk.name == *name);
+    let is_of_unit = facts.unit_ramdisks.iter().any(|disk| disk.name == *name);
     mounted.filter(|_| !is_of_unit).map(|_| {
         format!(
-            "{place} is mounted already, and zramd has no record of it: run `zramdctl disk save {name}` if it persists, then unmount it"
+            "{place} is mounted already, and zramd has no record of it: run `zramdctl ramdisk save {name}` if it persists, then unmount it"
         )
     })
 }
 
-fn steps(request: &RamDiskRequest) -> Vec<Step> {
+fn steps(request: &RamdiskRequest) -> Vec<Step> {
     let options = tmpfs_options(request);
     if !request.is_layered() {
         return vec![Step::MountTmpfs { mount: request.mount.clone(), options }];
@@ -110,15 +110,15 @@ fn steps(request: &RamDiskRequest) -> Vec<Step> {
         steps.push(Step::MountTmpfs { mount, options });
     }
     if request.keep.is_some() {
-        steps.push(Step::LoadDisk { name: name.clone() });
+        steps.push(Step::LoadRamdisk { name: name.clone() });
     }
     let mount_point = request.mount.mount_point.clone();
-    steps.push(Step::ShowDisk { name, place, mount_point, kept: request.keep.is_some() });
+    steps.push(Step::ShowRamdisk { name, place, mount_point, kept: request.keep.is_some() });
     steps
 }
 
 /// Options of a tmpfs (tmpfs(5)): size, inodes, and owner and mode of the root directory.
-pub fn tmpfs_options(request: &RamDiskRequest) -> String {
+pub fn tmpfs_options(request: &RamdiskRequest) -> String {
     let MountRequest { options, mode, uid, gid, .. } = &request.mount;
     let mut words: Vec<String> =
         options.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();

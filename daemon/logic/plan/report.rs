@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Decision, Group, Item, Plan, Taken};
 use crate::finding::Finding;
 use crate::record::{Target, Undo};
-use crate::request::{DeviceRequest, Purpose, RamDiskRequest, Request, Store};
+use crate::request::{DeviceRequest, Purpose, RamdiskRequest, Request, Store};
 
 /// Version of the JSON form; incremented when a key is removed or changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -21,7 +21,7 @@ pub struct PlanReport<'a> {
     /// Configured devices.
     devices: Vec<DeviceReport<'a>>,
     /// Configured RAM disks.
-    ramdisks: Vec<RamDiskReport<'a>>,
+    ramdisks: Vec<RamdiskReport<'a>>,
     /// Steps that would be executed, in order; absent in a check.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<StepReport>>,
@@ -86,7 +86,7 @@ struct RecompressionReport<'a> {
 /// A configured RAM disk.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct RamDiskReport<'a> {
+struct RamdiskReport<'a> {
     /// NAME of `[ramdisk.NAME]`.
     name: &'a str,
     /// `tmpfs` or `zram`.
@@ -145,7 +145,7 @@ fn step_reports(group: &Group) -> impl Iterator<Item = StepReport> + '_ {
             Taken::By(undo) => undo.to_string(),
             Taken::WithEarlier => match group.target {
                 Target::Device(number) => Undo::Reset { number }.to_string(),
-                Target::RamDisk(_) => "unmounting forgets it".to_owned(),
+                Target::Ramdisk(_) => "unmounting forgets it".to_owned(),
                 Target::Vm | Target::Zswap => "none".to_owned(),
             },
             Taken::Never(reason) => format!("none: {reason}"),
@@ -206,15 +206,15 @@ fn device_report(item: &Item) -> Option<DeviceReport<'_>> {
     })
 }
 
-fn ramdisk_report(item: &Item) -> Option<RamDiskReport<'_>> {
-    let Target::RamDisk(name) = &item.target else { return None };
-    let request: Option<&RamDiskRequest> = match &item.request {
-        Some(Request::RamDisk(request)) => Some(request),
+fn ramdisk_report(item: &Item) -> Option<RamdiskReport<'_>> {
+    let Target::Ramdisk(name) = &item.target else { return None };
+    let request: Option<&RamdiskRequest> = match &item.request {
+        Some(Request::Ramdisk(request)) => Some(request),
         _ => None,
     };
-    Some(RamDiskReport {
+    Some(RamdiskReport {
         name,
-        backend: request.map_or("tmpfs", RamDiskRequest::backend),
+        backend: request.map_or("tmpfs", RamdiskRequest::backend),
         size_bytes: request.map(|request| request.size),
         inodes: request.and_then(|request| request.inodes),
         mount_point: request.map(|request| request.mount.mount_point.as_str()),
@@ -277,7 +277,7 @@ fn headline(item: &Item) -> String {
             });
             format!("{} of {what}{algorithm}", human(request.disk_size))
         }
-        Some(Request::RamDisk(request)) => {
+        Some(Request::Ramdisk(request)) => {
             let what = format!("{} of {}", human(request.size), request.backend());
             let kept = match &request.keep {
                 Some(keep) => format!(", kept as {} in {}", request.persist().word(), keep.settings.store),

@@ -119,12 +119,12 @@ pub enum Step {
     /// Change size or other options of a mounted tmpfs.
     RemountTmpfs { mount_point: String, options: String },
     /// Load the newest good snapshot into a RAM disk at its private place.
-    LoadDisk {
+    LoadRamdisk {
         /// NAME of `[ramdisk.NAME]`.
         name: String,
     },
     /// Make a RAM disk visible at its mount point.
-    ShowDisk {
+    ShowRamdisk {
         /// NAME of `[ramdisk.NAME]`.
         name: String,
         /// Private mount point.
@@ -165,7 +165,7 @@ impl Step {
             | Step::MakeSwap { .. }
             | Step::MakeFilesystem { .. }
             | Step::SetRoot { .. }
-            | Step::LoadDisk { .. } => Taken::WithEarlier,
+            | Step::LoadRamdisk { .. } => Taken::WithEarlier,
             Step::ReleaseLock { .. } => Taken::Never("the lock ends with the process anyway"),
             Step::CreateDirectory { path } => Taken::By(Undo::RemoveDirectory { path: path.clone() }),
             Step::SwapOn { number, .. } => Taken::By(Undo::SwapOff { number: *number }),
@@ -178,7 +178,7 @@ impl Step {
                 let mount_point = mount.mount_point.clone();
                 Taken::By(Undo::Unmount { mount_point, number: None, mounted: None })
             }
-            Step::ShowDisk { name, place, mount_point, kept } => Taken::By(Undo::HideDisk {
+            Step::ShowRamdisk { name, place, mount_point, kept } => Taken::By(Undo::HideRamdisk {
                 name: name.clone(),
                 place: place.clone(),
                 mount_point: mount_point.clone(),
@@ -282,8 +282,8 @@ impl fmt::Display for Step {
             }
             Step::MountTmpfs { mount, .. } => write!(f, "mount a tmpfs on {}", mount.mount_point),
             Step::RemountTmpfs { mount_point, options } => write!(f, "remount {mount_point} with {options}"),
-            Step::LoadDisk { name } => write!(f, "load ramdisk.{name} from its newest good snapshot"),
-            Step::ShowDisk { mount_point, .. } => write!(f, "bind-mount it on {mount_point}"),
+            Step::LoadRamdisk { name } => write!(f, "load ramdisk.{name} from its newest good snapshot"),
+            Step::ShowRamdisk { mount_point, .. } => write!(f, "bind-mount it on {mount_point}"),
             Step::SetTunable { tunable, before, value } => {
                 write!(f, "set {tunable} from {before} to {value}")
             }
@@ -301,10 +301,10 @@ impl fmt::Display for Undo {
             Undo::RemoveDevice { number } => write!(f, "remove /dev/zram{number} (hot_remove)"),
             Undo::Reset { number } => write!(f, "reset /dev/zram{number}, which frees its memory"),
             Undo::SwapOff { number } => write!(f, "deactivate swap on /dev/zram{number}"),
-            Undo::Unmount { mount_point, .. } | Undo::HideDisk { mount_point, kept: false, .. } => {
+            Undo::Unmount { mount_point, .. } | Undo::HideRamdisk { mount_point, kept: false, .. } => {
                 write!(f, "unmount {mount_point}")
             }
-            Undo::HideDisk { name, mount_point, .. } => {
+            Undo::HideRamdisk { name, mount_point, .. } => {
                 write!(f, "unmount {mount_point} and save ramdisk.{name}")
             }
             Undo::DetachFile { number, .. } => {

@@ -6,7 +6,7 @@ use super::check;
 use super::{Activation, Candidate, Decision, Item, refuse};
 use crate::benchmark::cache::Unusable;
 use crate::config::settings::{
-    Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamDiskSettings, Settings, SizeExpr,
+    Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamdiskSettings, Settings, SizeExpr,
     SizeRule,
 };
 use crate::device::algorithm::{Algorithm, with_option};
@@ -18,7 +18,7 @@ use crate::human::human;
 use crate::maintain::tighter;
 use crate::record::Target;
 use crate::request::{
-    Choice, DeviceRequest, KeepRequest, MountRequest, Purpose, RamDiskRequest, Request, Store, Writeback,
+    Choice, DeviceRequest, KeepRequest, MountRequest, Purpose, RamdiskRequest, Request, Store, Writeback,
 };
 
 /// The algorithms that `auto` tries before the kernel's default.
@@ -61,13 +61,13 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
         items.push(item);
     }
     for disk in &settings.ramdisks {
-        let target = Target::RamDisk(disk.name.clone());
+        let target = Target::Ramdisk(disk.name.clone());
         origins.insert(target, disk.mount.origin.clone());
         items.push(ramdisk_item(disk, facts, &mut problems));
     }
     check::between_items(&mut items, &origins, facts, &mut problems);
     problems.extend(check::overcommitted(&items, &settings.devices, facts));
-    problems.extend(check::disks_exceed_memory(&items, &settings.ramdisks, facts));
+    problems.extend(check::ramdisks_exceed_memory(&items, &settings.ramdisks, facts));
     if let Some(vm) = &settings.vm {
         let mut settings = super::vm::items(vm, &items, facts, activation);
         super::vm::refuse_damaged(&mut settings, vm, facts, &mut problems);
@@ -340,13 +340,13 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, F
     })
 }
 
-fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskRequest, Finding> {
+fn ramdisk_request(disk: &RamdiskSettings, facts: &Facts) -> Result<RamdiskRequest, Finding> {
     let store_limit = disk.store_limit.as_ref().map(|limit| bytes(limit, facts)).transpose()?;
     let (huge, number) = match &disk.backend {
         Backend::Tmpfs { huge } => (huge.clone(), None),
         Backend::Zram { number } => (None, Some(*number)),
     };
-    Ok(RamDiskRequest {
+    Ok(RamdiskRequest {
         name: disk.name.clone(),
         size: bytes(&disk.size, facts)?,
         inodes: disk.inodes,
@@ -358,12 +358,12 @@ fn ramdisk_request(disk: &RamDiskSettings, facts: &Facts) -> Result<RamDiskReque
     })
 }
 
-fn ramdisk_item(disk: &RamDiskSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
-    let mut item = item(Target::RamDisk(disk.name.clone()));
+fn ramdisk_item(disk: &RamdiskSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
+    let mut item = item(Target::Ramdisk(disk.name.clone()));
     let request = ramdisk_request(disk, facts);
     match request {
         Ok(request) => {
-            item.request = Some(Request::RamDisk(request.clone()));
+            item.request = Some(Request::Ramdisk(request.clone()));
             problems.extend(doubt(&disk.size, facts));
             problems.extend(check::snapshot_does_not_fit(disk, &request, facts));
             for refusal in check::ramdisk(disk, &request, facts) {

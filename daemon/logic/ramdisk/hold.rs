@@ -107,7 +107,7 @@ impl Hold {
             (String::new(), format!("{}, then run", self.cure(name)))
         };
         let remedy = format!(
-            "{first} `zramdctl disk restore {name} {generation}`, or give it up with `zramdctl disk pin --off {name} {generation}`"
+            "{first} `zramdctl ramdisk restore {name} {generation}`, or give it up with `zramdctl ramdisk pin --off {name} {generation}`"
         );
         (format!("{}{now}", self.text()), remedy)
     }
@@ -144,7 +144,7 @@ mod tests {
         // The disk is larger again.
         let (why, remedy) = report(&size, 16 << 20, 9);
         assert!(
-            why.ends_with("it fits now") && remedy.starts_with("run `zramdctl disk restore logs 2`"),
+            why.ends_with("it fits now") && remedy.starts_with("run `zramdctl ramdisk restore logs 2`"),
             "{why}: {remedy}"
         );
         let inodes = Hold::of(&contents, 7 << 20, 2).unwrap();

@@ -85,14 +85,14 @@ pub fn classify(name: &str) -> StoreFile {
 }
 
 /// Whether this is a valid name of a RAM disk: it is used as a directory and in unit names.
-pub fn is_disk_name(name: &str) -> bool {
+pub fn is_ramdisk_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !name.is_empty() && name.len() <= 64 && !name.starts_with('.') && name.bytes().all(plain)
 }
 
 /// A RAM disk mounted by our units. It has no record, because PID 1 did all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct UnitDisk {
+pub struct UnitRamdisk {
     /// NAME of `[ramdisk.NAME]`.
     pub name: String,
     pub mount_point: String,
@@ -107,7 +107,7 @@ pub struct UnitDisk {
     pub watch: bool,
 }
 
-impl UnitDisk {
+impl UnitRamdisk {
     /// Whether stopping it saves its contents.
     pub fn is_kept(&self) -> bool {
         self.persist != Persist::None
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn a_name_of_a_disk_is_one_directory() {
         for name in ["logs", "a.b-c_D9"] {
-            assert!(is_disk_name(name), "{name}");
+            assert!(is_ramdisk_name(name), "{name}");
         }
         for name in ["", ".", "..", "a/b", "a b", ".hidden", "ü"] {
-            assert!(!is_disk_name(name), "{name}");
+            assert!(!is_ramdisk_name(name), "{name}");
         }
     }
 }

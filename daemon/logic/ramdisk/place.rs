@@ -3,7 +3,7 @@
 use crate::proc::{MountLine, top};
 
 /// Directory of the private mount points, where RAM disks are filled.
-pub const PLACES: &str = "/run/zramd/disk";
+pub const PLACES: &str = "/run/zramd/ramdisk";
 /// Default directory of snapshots, with a directory per RAM disk.
 pub const STORES: &str = "/var/lib/zramd/disks";
 
@@ -19,7 +19,7 @@ pub fn passthrough(name: &str) -> String {
 }
 
 /// The RAM disk with this private mount point.
-pub fn disk_at(place: &str) -> Option<&str> {
+pub fn ramdisk_at(place: &str) -> Option<&str> {
     place.strip_prefix(PLACES)?.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/'))
 }
 
@@ -38,7 +38,7 @@ pub fn is_below(path: impl AsRef<[u8]>, directory: impl AsRef<[u8]>) -> bool {
 
 /// The visible mount of RAM disk `name` at `path`: the topmost one there, if it is a tmpfs or that of the private
 /// place.
-pub fn disk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
+pub fn ramdisk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Option<&'a MountLine> {
     let place = top(mounts, &place(name)).map(|mount| mount.device);
     top(mounts, path).filter(|mount| mount.fs_type == "tmpfs" || Some(mount.device) == place)
 }
@@ -49,9 +49,11 @@ mod tests {
 
     #[test]
     fn a_place_names_its_disk() {
-        assert_eq!(disk_at(&place("logs")), Some("logs"));
-        for path in ["/run/zramd/disk", "/run/zramd/disk/", "/run/zramd/disk/a/b", "/run/zramd/disks/a"] {
-            assert_eq!(disk_at(path), None, "{path}");
+        assert_eq!(ramdisk_at(&place("logs")), Some("logs"));
+        for path in
+            ["/run/zramd/ramdisk", "/run/zramd/ramdisk/", "/run/zramd/ramdisk/a/b", "/run/zramd/ramdisks/a"]
+        {
+            assert_eq!(ramdisk_at(path), None, "{path}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Public status of a RAM disk that is kept: `/run/zramd/disks/NAME.json`.
+//! Public status of a RAM disk that is kept: `/run/zramd/ramdisks/NAME.json`.
 //!
 //! Written by `zramd-worker` after each operation; the store itself is accessible to root only, and may be slow.
 
@@ -15,7 +15,7 @@ use crate::word::word;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The directory of these files.
-pub const DIRECTORY: &str = "/run/zramd/disks";
+pub const DIRECTORY: &str = "/run/zramd/ramdisks";
 
 /// Path of the file of a RAM disk.
 pub fn path(name: &str) -> String {
@@ -77,7 +77,7 @@ impl SaveResult {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct DiskStatus {
+pub struct RamdiskStatus {
     /// Version of this form, incremented when a field is removed or changes its meaning.
     pub schema_version: u32,
     /// Load state.
@@ -121,7 +121,7 @@ pub struct DiskStatus {
     pub set_aside: Vec<String>,
 }
 
-impl DiskStatus {
+impl RamdiskStatus {
     /// Intact snapshots that were not loaded, or not completely, newest first, with the reason.
     pub fn held(&self) -> impl Iterator<Item = (u64, &Hold)> {
         self.snapshots.iter().filter_map(|line| Some((line.generation, line.held.as_ref()?)))
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_newer_file_is_still_read() {
         let text = r#"{"schema_version":1,"load_state":"fallback","generation":3,"news":[1],"snapshots":[{"generation":3}]}"#;
-        let status: DiskStatus = serde_json::from_str(text).unwrap();
+        let status: RamdiskStatus = serde_json::from_str(text).unwrap();
         assert_eq!(
             (status.load_state, status.generation, status.snapshots.len()),
             (LoadState::Fallback, 3, 1)

@@ -10,7 +10,7 @@ use super::plan::ramdisk::tmpfs_options;
 use super::plan::{Decision, Item, Plan};
 use super::record::Target;
 use super::request::{Choice, DeviceRequest, Purpose, Request, Store};
-use super::unit::ramdisk::{disk_files, place_unit, quoted, zram_at_place};
+use super::unit::ramdisk::{place_unit, quoted, ramdisk_files, zram_at_place};
 use super::unit_name::escape_path;
 use super::vm::Tunable;
 
@@ -173,7 +173,7 @@ pub fn setup_unit(number: u32) -> String {
 fn item_files(item: &Item, lower: &[String], settings: &[&str]) -> Vec<UnitFile> {
     match (&item.target, &item.request) {
         (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower, settings),
-        (Target::RamDisk(_), Some(Request::RamDisk(request))) => disk_files(request),
+        (Target::Ramdisk(_), Some(Request::Ramdisk(request))) => ramdisk_files(request),
         _ => Vec::new(),
     }
 }
@@ -338,7 +338,7 @@ pub const HEAD: &str =
 /// Name of the unit that activates a request; PID 1 stops and starts it.
 pub fn activating_unit(request: &Request) -> String {
     match request {
-        Request::RamDisk(disk) => mount_unit(&disk.mount.mount_point),
+        Request::Ramdisk(disk) => mount_unit(&disk.mount.mount_point),
         Request::Vm(request) if request.values.iter().any(|(tunable, _)| *tunable == Tunable::Zswap) => {
             ZSWAP_UNIT.to_owned()
         }
@@ -354,7 +354,7 @@ pub fn activating_unit(request: &Request) -> String {
 /// Name of the unit that mounts the file system itself, with the options of the request.
 pub fn mounting_unit(request: &Request) -> String {
     match request {
-        Request::RamDisk(disk) if disk.is_layered() => place_unit(&disk.name),
+        Request::Ramdisk(disk) if disk.is_layered() => place_unit(&disk.name),
         other => activating_unit(other),
     }
 }
@@ -362,7 +362,7 @@ pub fn mounting_unit(request: &Request) -> String {
 /// Mount options of that unit, if there is a mount.
 pub fn options_of_mount(request: &Request) -> Option<String> {
     match request {
-        Request::RamDisk(disk) => disk.number.is_none().then(|| tmpfs_options(disk)),
+        Request::Ramdisk(disk) => disk.number.is_none().then(|| tmpfs_options(disk)),
         Request::Vm(_) => None,
         Request::Device(device) => device.purpose.mount().map(|mount| mount.options.clone()),
     }

@@ -1,8 +1,8 @@
 //! The units of RAM disks. A RAM disk that is kept, or that is on zram, has several:
 //!
-//! * `zramd-disk-places.service`, shared by all, which creates the directory of the private places;
-//! * `run-zramd-disk-NAME.mount`, the file system itself at a private place;
-//! * `zramd-disk@NAME.service`, packaged, which loads it there on start and saves it on stop;
+//! * `zramd-ramdisk-places.service`, shared by all, which creates the directory of the private places;
+//! * `run-zramd-ramdisk-NAME.mount`, the file system itself at a private place;
+//! * `zramd-ramdisk@NAME.service`, packaged, which loads it there on start and saves it on stop;
 //! * the mount unit of the mount point, a bind mount: the path is not visible before the RAM disk is filled, units that
 //!   use the path stop before it is saved, and a process that keeps the path busy does not block the save;
 //! * a timer that saves it, a link in `sleep.target.wants`, and for the journal a service that makes journald release it
@@ -11,16 +11,16 @@
 use super::{Contents, Unit, UnitFile, mount_unit, setup_unit};
 use crate::duration;
 use crate::plan::ramdisk::tmpfs_options;
-use crate::ramdisk::place::{disk_at, is_at_or_below, passthrough, place};
-use crate::ramdisk::{Persist, UnitDisk};
-use crate::request::{DeviceRequest, KeepRequest, MountRequest, RamDiskRequest};
+use crate::ramdisk::place::{is_at_or_below, passthrough, place, ramdisk_at};
+use crate::ramdisk::{Persist, UnitRamdisk};
+use crate::request::{DeviceRequest, KeepRequest, MountRequest, RamdiskRequest};
 
 /// Directory of the persistent journal.
 const JOURNAL: &str = "/var/log/journal";
 /// Packaged units that the generator links to.
 const PACKAGED: &str = "/usr/lib/systemd/system";
 /// The unit that creates the directory of the private places: PID 1 itself would use mode 0755.
-const PLACES_UNIT: &str = "zramd-disk-places.service";
+const PLACES_UNIT: &str = "zramd-ramdisk-places.service";
 /// Prefix of descriptions.
 const DISK: &str = "RAM disk ";
 /// A section of units for our own data (systemd.unit(5): `X-` is ignored).
@@ -33,22 +33,22 @@ pub fn place_unit(name: &str) -> String {
 
 /// Name of the unit that loads and saves a RAM disk.
 pub fn keeping_unit(name: &str) -> String {
-    format!("zramd-disk@{name}.service")
+    format!("zramd-ramdisk@{name}.service")
 }
 
 /// Name of the timer that saves a RAM disk.
 pub fn saving_timer(name: &str) -> String {
-    format!("zramd-disk-save@{name}.timer")
+    format!("zramd-ramdisk-save@{name}.timer")
 }
 
 /// Name of the unit that this timer starts.
 pub fn saving_unit(name: &str) -> String {
-    format!("zramd-disk-save@{name}.service")
+    format!("zramd-ramdisk-save@{name}.service")
 }
 
 /// Name of the unit for operations on request.
 pub fn doing_unit(name: &str) -> String {
-    format!("zramd-disk-do@{name}.service")
+    format!("zramd-ramdisk-do@{name}.service")
 }
 
 /// Name of the unit that runs its hooks.
@@ -74,7 +74,7 @@ pub(crate) fn quoted(path: &str) -> String {
 }
 
 /// All files for one RAM disk.
-pub(crate) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
+pub(crate) fn ramdisk_files(request: &RamdiskRequest) -> Vec<UnitFile> {
     let mount = &request.mount;
     let unit = mount_unit(&mount.mount_point);
     let wanted = if request.required { "requires" } else { "wants" };
@@ -118,7 +118,7 @@ pub(crate) fn disk_files(request: &RamDiskRequest) -> Vec<UnitFile> {
     files
 }
 
-fn description(request: &RamDiskRequest) -> String {
+fn description(request: &RamdiskRequest) -> String {
     format!("{DISK}{} on {}", request.name, request.mount.mount_point)
 }
 
@@ -156,7 +156,7 @@ fn places() -> UnitFile {
     file(PLACES_UNIT, text)
 }
 
-fn tmpfs_at_place(request: &RamDiskRequest) -> Unit {
+fn tmpfs_at_place(request: &RamdiskRequest) -> Unit {
     at_place(&request.name)
         .section("Mount")
         .line("What", "tmpfs")
@@ -172,7 +172,7 @@ pub(crate) fn zram_at_place(
     mount: &MountRequest,
 ) -> Option<UnitFile> {
     let setup = setup_unit(request.number);
-    let text = at_place(disk_at(&mount.mount_point)?)
+    let text = at_place(ramdisk_at(&mount.mount_point)?)
         .line("Requires", &setup)
         .line("After", &setup)
         .section("Mount")
@@ -184,7 +184,7 @@ pub(crate) fn zram_at_place(
 }
 
 /// The unit that loads and saves a RAM disk, and its triggers.
-fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<UnitFile> {
+fn keeping_files(request: &RamdiskRequest, place_unit: &str, unit: &str) -> Vec<UnitFile> {
     let Some(KeepRequest { settings: keep, .. }) = &request.keep else { return Vec::new() };
     let name = &request.name;
     let service = keeping_unit(name);
@@ -192,10 +192,10 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
         .line("BindsTo", place_unit)
         .line("After", place_unit)
         .line("RequiresMountsFor", &quoted(&keep.store));
-    let sleep = format!("zramd-disk-sleep@{name}.service");
+    let sleep = format!("zramd-ramdisk-sleep@{name}.service");
     let mut files = vec![
-        file(format!("{service}.d/disk.conf"), binding),
-        link(format!("sleep.target.wants/{sleep}"), format!("{PACKAGED}/zramd-disk-sleep@.service")),
+        file(format!("{service}.d/ramdisk.conf"), binding),
+        link(format!("sleep.target.wants/{sleep}"), format!("{PACKAGED}/zramd-ramdisk-sleep@.service")),
     ];
     if let Some(interval) = keep.save_interval {
         let span = |seconds: u64| duration::text(std::time::Duration::from_secs(seconds.max(1)));
@@ -212,17 +212,19 @@ fn keeping_files(request: &RamDiskRequest, place_unit: &str, unit: &str) -> Vec<
         files.push(link(format!("{service}.wants/{timer}"), format!("../{timer}")));
     }
     if is_at_or_below(JOURNAL, &request.mount.mount_point) {
-        let journal = format!("zramd-disk-journal@{name}.service");
+        let journal = format!("zramd-ramdisk-journal@{name}.service");
         let text = Unit::bare().line("Requires", unit).line("After", unit);
-        files.push(file(format!("{journal}.d/disk.conf"), text));
-        files
-            .push(link(format!("{unit}.wants/{journal}"), format!("{PACKAGED}/zramd-disk-journal@.service")));
+        files.push(file(format!("{journal}.d/ramdisk.conf"), text));
+        files.push(link(
+            format!("{unit}.wants/{journal}"),
+            format!("{PACKAGED}/zramd-ramdisk-journal@.service"),
+        ));
     }
     files
 }
 
 /// The RAM disk of one of our mount units; `None` for other units.
-pub fn disk_of_unit(text: &str) -> Option<UnitDisk> {
+pub fn ramdisk_of_unit(text: &str) -> Option<UnitRamdisk> {
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
         line.map(|value| value.replace("%%", "%"))
@@ -232,7 +234,7 @@ pub fn disk_of_unit(text: &str) -> Option<UnitDisk> {
         value("Description")?.strip_prefix(DISK)?.strip_suffix(&format!(" on {mount_point}"))?.to_owned();
     let persist = value("Persist").and_then(|word| Persist::of_word(&word)).unwrap_or_default();
     let store = value("Store").unwrap_or_default();
-    Some(UnitDisk { name, mount_point, persist, store, watch: false })
+    Some(UnitRamdisk { name, mount_point, persist, store, watch: false })
 }
 
 #[cfg(test)]
@@ -248,7 +250,7 @@ mod tests {
             uid: None,
             gid: None,
         };
-        let request = RamDiskRequest {
+        let request = RamdiskRequest {
             name: "my-disk".to_owned(),
             size: 1 << 20,
             inodes: None,
@@ -259,15 +261,15 @@ mod tests {
             keep: None,
         };
         for number in [None, Some(3)] {
-            let files = disk_files(&RamDiskRequest { number, ..request.clone() });
+            let files = ramdisk_files(&RamdiskRequest { number, ..request.clone() });
             let disks = files.iter().filter_map(|file| match &file.contents {
-                Contents::Text(text) => disk_of_unit(text),
+                Contents::Text(text) => ramdisk_of_unit(text),
                 Contents::Link(_) => None,
             });
-            let expected = UnitDisk {
+            let expected = UnitRamdisk {
                 name: "my-disk".to_owned(),
                 mount_point: "/srv/100% a".to_owned(),
-                ..UnitDisk::default()
+                ..UnitRamdisk::default()
             };
             assert_eq!(disks.collect::<Vec<_>>(), [expected]);
         }

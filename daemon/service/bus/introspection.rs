@@ -9,7 +9,7 @@ use super::benchmark::Benchmark;
 use super::device::Device;
 use super::filesystem::Filesystem;
 use super::manager::Manager;
-use super::ramdisk::RamDisk;
+use super::ramdisk::Ramdisk;
 use super::swap::Swap;
 use super::table::Table;
 use crate::call_limits::CallLimits;
@@ -30,7 +30,7 @@ pub fn interfaces() -> Vec<(String, String)> {
         text(&Table(Device::new(Arc::clone(&core), no_owner()))),
         text(&Table(Swap::new(Arc::clone(&core), no_owner()))),
         text(&Table(Filesystem::new(Arc::clone(&core), no_owner()))),
-        text(&Table(RamDisk::new(Arc::clone(&core), no_owner()))),
+        text(&Table(Ramdisk::new(Arc::clone(&core), no_owner()))),
         text(&Benchmark::new(Arc::clone(&core))),
         text(&Job::new(
             "",

@@ -14,7 +14,7 @@ use crate::auth::{self, Action};
 use crate::caller;
 use crate::core::{Core, Selection};
 use crate::error::{Error, ErrorKind, Result};
-use crate::names::{device_path, disk_path};
+use crate::names::{device_path, ramdisk_path};
 use crate::overlay::switched_off;
 use logic::change::{self, Change};
 use logic::proc::device_number;
@@ -75,12 +75,12 @@ impl Manager {
     }
 
     /// Every RAM disk: name, path, `mounted` or `gone`.
-    #[zbus(out_args("disks"))]
-    async fn list_disks(&self) -> Result<Vec<Listed>> {
+    #[zbus(name = "ListRamDisks", out_args("ramdisks"))]
+    async fn list_ramdisks(&self) -> Result<Vec<Listed>> {
         let snapshot = self.core.sample().await;
         let state = |mounted: bool| if mounted { "mounted" } else { "gone" }.to_owned();
-        let row = |name: &str, mounted| Ok((name.to_owned(), path(disk_path(name))?, state(mounted)));
-        snapshot.disks.iter().map(|disk| row(&disk.name, disk.mounted)).collect()
+        let row = |name: &str, mounted| Ok((name.to_owned(), path(ramdisk_path(name))?, state(mounted)));
+        snapshot.ramdisks.iter().map(|disk| row(&disk.name, disk.mounted)).collect()
     }
 
     /// The object of a device, by its name or its node.
@@ -95,10 +95,10 @@ impl Manager {
     }
 
     /// The object of a RAM disk, by its name.
-    #[zbus(out_args("disk"))]
-    async fn get_disk(&self, name: String) -> Result<OwnedObjectPath> {
-        match self.core.sample().await.disk(&name) {
-            Some(disk) => path(disk_path(&disk.name)),
+    #[zbus(name = "GetRamDisk", out_args("ramdisk"))]
+    async fn get_ramdisk(&self, name: String) -> Result<OwnedObjectPath> {
+        match self.core.sample().await.ramdisk(&name) {
+            Some(disk) => path(ramdisk_path(&disk.name)),
             None => Err(Error::new(ErrorKind::NotFound, format!("there is no RAM disk {name:?}"))),
         }
     }

@@ -12,23 +12,23 @@ use super::table::Object;
 use crate::auth::{self, Action, Caller};
 use crate::core::Core;
 use crate::error::Result;
-use logic::order::{Disk, Order};
+use logic::order::{Order, RamdiskOrder};
 use logic::ramdisk::SaveReason;
-use logic::sample::DiskView;
+use logic::sample::RamdiskView;
 
 /// Number, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
 type Listed = (u64, u64, u64, u64, String, bool, String);
 
 /// One disk.
 #[derive(Debug)]
-pub struct RamDisk {
+pub struct Ramdisk {
     core: Arc<Core>,
     name: String,
 }
 
-impl RamDisk {
-    pub(crate) fn new(core: Arc<Core>, name: String) -> RamDisk {
-        RamDisk { core, name }
+impl Ramdisk {
+    pub(crate) fn new(core: Arc<Core>, name: String) -> Ramdisk {
+        Ramdisk { core, name }
     }
 
     /// Starts work of `zramd-worker` on the disk, as a job of the caller.
@@ -39,23 +39,26 @@ impl RamDisk {
         order: Order,
         options: &Options,
     ) -> Result<OwnedObjectPath> {
-        let job = self.core.work_on_disk(verb, order, options).await?;
+        let job = self.core.work_on_ramdisk(verb, order, options).await?;
         self.core.owned(call, job).await
     }
 
     /// Of this disk, with a snapshot; 0 is the newest.
-    fn order(&self, snapshot: u64) -> Disk {
-        Disk { snapshot: Some(snapshot).filter(|number| *number > 0), ..Disk::named(&self.name) }
+    fn order(&self, snapshot: u64) -> RamdiskOrder {
+        RamdiskOrder {
+            snapshot: Some(snapshot).filter(|number| *number > 0),
+            ..RamdiskOrder::named(&self.name)
+        }
     }
 }
 
-impl Object for RamDisk {
-    type State = DiskView;
+impl Object for Ramdisk {
+    type State = RamdiskView;
 
-    async fn state(&self) -> DiskView {
-        let gone = || DiskView { name: self.name.clone(), ..DiskView::default() };
-        let found = self.core.sample().await.disk(&self.name).cloned();
-        DiskView { next_save_usec: self.core.next_saves.of(&self.name), ..found.unwrap_or_else(gone) }
+    async fn state(&self) -> RamdiskView {
+        let gone = || RamdiskView { name: self.name.clone(), ..RamdiskView::default() };
+        let found = self.core.sample().await.ramdisk(&self.name).cloned();
+        RamdiskView { next_save_usec: self.core.next_saves.of(&self.name), ..found.unwrap_or_else(gone) }
     }
 }
 
@@ -64,7 +67,7 @@ pub(crate) const SPACE: [&str; 4] = ["SizeBytes", "UsedBytes", "FreeBytes", "Fre
 
 /// A RAM disk.
 #[interface(name = "org.zramd1.RamDisk")]
-impl RamDisk {
+impl Ramdisk {
     /// Its snapshots, newest first: number, time (microseconds since 1970), bytes of files, bytes stored, reason, whether
     /// its manifest is good, why it is pinned.
     #[zbus(out_args("snapshots"))]
@@ -88,9 +91,9 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        let caller = auth::check(&self.core.call_limits, connection, &call, Action::SaveDisk).await?;
+        let caller = auth::check(&self.core.call_limits, connection, &call, Action::SaveRamdisk).await?;
         let reason = if caller == Caller::Root { SaveReason::Asked } else { SaveReason::User };
-        self.work(&call, "save", Order::Save(Disk { reason, ..self.order(0) }), &options).await
+        self.work(&call, "save", Order::Save(RamdiskOrder { reason, ..self.order(0) }), &options).await
     }
 
     /// Reads a snapshot to its end and compares it with its manifest; 0 is the newest. There are no options yet.
@@ -102,7 +105,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::SaveDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::SaveRamdisk).await?;
         self.work(&call, "verify", Order::Verify(self.order(snapshot)), &options).await
     }
 
@@ -116,9 +119,12 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
         self.core
-            .owned(&call, self.core.restore_disk(&self.name, self.order(snapshot).snapshot, &options).await?)
+            .owned(
+                &call,
+                self.core.restore_ramdisk(&self.name, self.order(snapshot).snapshot, &options).await?,
+            )
             .await
     }
 
@@ -131,7 +137,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
         self.work(&call, "delete", Order::Delete(self.order(snapshot)), &options).await
     }
 
@@ -145,7 +151,7 @@ impl RamDisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::RestoreDisk).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
         let order = self.order(snapshot);
         let (verb, order) = if pinned { ("pin", Order::Pin(order)) } else { ("unpin", Order::Unpin(order)) };
         self.work(&call, verb, order, &options).await
@@ -161,7 +167,7 @@ impl RamDisk {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
-        self.core.owned(&call, self.core.resize_disk(&self.name, size_bytes, &options).await?).await
+        self.core.owned(&call, self.core.resize_ramdisk(&self.name, size_bytes, &options).await?).await
     }
 
     /// SizeBytes, UsedBytes, FreeBytes and FreeInodes of one moment, and StatsTimestampMonotonic, microseconds since boot

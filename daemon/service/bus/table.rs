@@ -9,7 +9,7 @@ use zbus::names::{InterfaceName, MemberName};
 use zbus::object_server::{DispatchResult, Interface, SignalEmitter};
 use zbus::{BoxDBusError, Connection, ObjectServer, OwnedVariant, Variant, fdo};
 
-use crate::names::{device_path_or_none, disk_path_or_none};
+use crate::names::{device_path_or_none, ramdisk_path_or_none};
 use logic::property::{Properties, Property, Signal, Value};
 
 /// An object without the properties that [`Table`] adds.
@@ -60,7 +60,7 @@ pub(crate) fn variant(value: Value) -> Variant<'static> {
         Value::F64(value) => value.into(),
         Value::Text(value) => value.into(),
         Value::Device(name) => object(device_path_or_none(&name)),
-        Value::RamDisk(name) => object(disk_path_or_none(&name)),
+        Value::Ramdisk(name) => object(ramdisk_path_or_none(&name)),
         Value::Texts(value) => value.into(),
         Value::Numbered(value) => value.into(),
         Value::Named(value) => value.into(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zbus::OwnedObjectPath;
 
 use super::bus::options::{Options, invalid, none, only_force};
-use super::claims::of_disk;
+use super::claims::of_ramdisk;
 use super::core::{Core, Mode};
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
@@ -21,13 +21,13 @@ use logic::overlay::{Command, Overlay};
 use logic::proc::zram_number;
 use logic::ramdisk::SaveReason;
 use logic::record::Target;
-use logic::sample::DiskView;
+use logic::sample::RamdiskView;
 use logic::unit::ramdisk::{doing_unit, place_unit, saving_unit};
 use logic::unit::setup_unit;
 use logic::unit_name::escape_path;
 
 fn call(order: Order) -> Call {
-    let name = order.disk().map_or("", |disk| &disk.name);
+    let name = order.ramdisk().map_or("", |disk| &disk.name);
     let unit = doing_unit(name);
     // Not for other users, whose saves replace only their own.
     let is_of_root = matches!(&order, Order::Save(disk) if disk.reason == SaveReason::Asked);
@@ -36,9 +36,9 @@ fn call(order: Order) -> Call {
 }
 
 impl Core {
-    async fn kept_disk(self: &Arc<Self>, name: &str) -> Result<DiskView> {
+    async fn kept_ramdisk(self: &Arc<Self>, name: &str) -> Result<RamdiskView> {
         let snapshot = self.sample().await;
-        let disk = snapshot.disk(name);
+        let disk = snapshot.ramdisk(name);
         let disk =
             disk.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no RAM disk {name:?}")))?;
         if !disk.is_kept() {
@@ -49,31 +49,34 @@ impl Core {
     }
 
     /// Runs `zramd-worker` on a persistent disk.
-    pub async fn work_on_disk(
+    pub async fn work_on_ramdisk(
         self: &Arc<Self>,
         verb: &'static str,
         order: Order,
         options: &Options,
     ) -> Result<OwnedObjectPath> {
         none(options)?;
-        let name = order.disk().map_or("", |disk| &disk.name).to_owned();
-        self.kept_disk(&name).await?;
+        let name = order.ramdisk().map_or("", |disk| &disk.name).to_owned();
+        self.kept_ramdisk(&name).await?;
         self.start_work(verb, Subject::disk(&name), call(order)).await
     }
 
     /// Restores a disk from a snapshot. Reading one takes long, so this runs in parallel to other changes.
-    pub async fn restore_disk(
+    pub async fn restore_ramdisk(
         self: &Arc<Self>,
         name: &str,
         snapshot: Option<u64>,
         options: &Options,
     ) -> Result<OwnedObjectPath> {
         none(options)?;
-        let disk = self.kept_disk(name).await?;
+        let disk = self.kept_ramdisk(name).await?;
         self.start_beside("restore", Subject::disk(name), move |core, handle| async move {
             // A save of another user must not prevent it.
-            let handle = handle.after_others(&core.claims, &of_disk(&disk.name)).await?;
-            let prepare = Order::PrepareRestore(order::Disk { snapshot, ..order::Disk::named(&disk.name) });
+            let handle = handle.after_others(&core.claims, &of_ramdisk(&disk.name)).await?;
+            let prepare = Order::PrepareRestore(order::RamdiskOrder {
+                snapshot,
+                ..order::RamdiskOrder::named(&disk.name)
+            });
             core.work(&handle, call(prepare)).await?;
             match core.mode {
                 Mode::Systemd => core.remount(&handle, &disk).await?,
@@ -81,16 +84,16 @@ impl Core {
             }
             handle.outcomes(Vec::new());
             core.publish_changes().await;
-            let status = core.latest().disk(&disk.name).map(|disk| disk.status.load_message.clone());
+            let status = core.latest().ramdisk(&disk.name).map(|disk| disk.status.load_message.clone());
             Ok(format!("{}: {}", disk.name, status.unwrap_or_default()))
         })
         .await
     }
 
-    async fn remount(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
+    async fn remount(self: &Arc<Self>, handle: &Handle, disk: &RamdiskView) -> Result<()> {
         let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
         let pid_1 = Systemd::enter(&connection).await?;
-        let target = Target::RamDisk(disk.name.clone());
+        let target = Target::Ramdisk(disk.name.clone());
         let shown = format!("{}.mount", escape_path(&disk.mount_point));
         // Services that require the mount stop with it, and are started again afterwards.
         let users = pid_1.stopping_with(&shown).await;
@@ -119,8 +122,8 @@ impl Core {
         result
     }
 
-    async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &DiskView) -> Result<()> {
-        let mut targets = vec![Target::RamDisk(disk.name.clone())];
+    async fn take_down_and_up(self: &Arc<Self>, handle: &Handle, disk: &RamdiskView) -> Result<()> {
+        let mut targets = vec![Target::Ramdisk(disk.name.clone())];
         // The file system is removed with its device.
         targets.extend(zram_number(&disk.device).map(Target::Device));
         let wish = Wish { only: Some(targets.iter().cloned().collect()), ..Wish::everything(false) };
@@ -141,7 +144,7 @@ impl Core {
     /// Makes the next load take the newest snapshot, which was just saved. Returns an error that names the users of the
     /// disk, or else `error`.
     async fn give_up_restore(self: &Arc<Self>, handle: &Handle, name: &str, error: Error) -> Error {
-        let cancel = call(Order::CancelRestore(order::Disk::named(name)));
+        let cancel = call(Order::CancelRestore(order::RamdiskOrder::named(name)));
         match self.work(&handle.quietly(), cancel).await {
             Err(blame) if blame.kind == ErrorKind::InUse => blame,
             _ => error,
@@ -149,7 +152,7 @@ impl Core {
     }
 
     /// Changes the size of a disk until the next boot.
-    pub async fn resize_disk(
+    pub async fn resize_ramdisk(
         self: &Arc<Self>,
         name: &str,
         bytes: u64,
@@ -159,17 +162,18 @@ impl Core {
         if bytes == 0 {
             return Err(invalid("the size must not be 0"));
         }
-        if self.sample().await.disk(name).is_some_and(|disk| !disk.device.is_empty()) {
+        if self.sample().await.ramdisk(name).is_some_and(|disk| !disk.device.is_empty()) {
             let message = format!(
                 "{name} is on zram, whose size cannot change while in use: change size of [ramdisk.{name}] and reboot"
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        let target = Target::RamDisk(name.to_owned());
+        let target = Target::Ramdisk(name.to_owned());
         self.start("resize", Subject::disk(name), move |core, handle| async move {
             let wish = Wish::one(target.clone(), forced);
             let change = |overlay: &mut Overlay| overlay.set_bytes("size", bytes);
-            with_overlay(&core, &handle, &target.to_string(), wish, Some(Command::DiskResize), change).await
+            with_overlay(&core, &handle, &target.to_string(), wish, Some(Command::RamdiskResize), change)
+                .await
         })
         .await
     }

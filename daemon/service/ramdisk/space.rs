@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use zbus::Connection;
 
-use crate::bus::ramdisk::RamDisk;
+use crate::bus::ramdisk::Ramdisk;
 use crate::bus::table::Table;
 use crate::core::Core;
 use crate::journal;
-use crate::names::disk_path;
+use crate::names::ramdisk_path;
 use host::linux::LinuxHost;
 use host::{Host, Space};
 use logic::ramdisk::space::Watch;
@@ -37,7 +37,7 @@ async fn look(
     watches: &mut BTreeMap<String, [Watch; 2]>,
 ) -> Option<Duration> {
     let view = core.view();
-    let wanted: Vec<_> = view.disks.iter().filter(|disk| disk.watch).collect();
+    let wanted: Vec<_> = view.ramdisks.iter().filter(|disk| disk.watch).collect();
     watches.retain(|name, _| wanted.iter().any(|disk| disk.name == *name));
     let host = LinuxHost::new("/");
     let mut next = None;
@@ -58,10 +58,10 @@ async fn look(
             journal::inodes_low(&disk.name, &disk.mount_point, percent, space.free_inodes);
         }
         for percent in [bytes, inodes].into_iter().flatten() {
-            let path = disk_path(&disk.name);
-            if let Ok(object) = connection.object_server().interface::<_, Table<RamDisk>>(path).await {
+            let path = ramdisk_path(&disk.name);
+            if let Ok(object) = connection.object_server().interface::<_, Table<Ramdisk>>(path).await {
                 // There may be no receiver.
-                RamDisk::space_low(object.signal_emitter(), percent, free).await.ok();
+                Ramdisk::space_low(object.signal_emitter(), percent, free).await.ok();
             }
         }
     }

@@ -72,7 +72,7 @@ change_and_save() {
     echo $number >/data/root/number
     head -c $((RANDOM * 8)) /dev/urandom >/data/root/noise
     (cd /data/root && sha256sum number noise >sums)
-    repeated save disk save data || return
+    repeated save ramdisk save data || return
     echo $number >/var/lib/saved.new && sync /var/lib/saved.new && mv /var/lib/saved.new /var/lib/saved && sync /var/lib
 }
 

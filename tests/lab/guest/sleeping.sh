@@ -11,7 +11,7 @@ with open("/work/log", "w") as log:
         print(number, file=log, flush=True)
         time.sleep(0.05)'
     ok 'another writes to the RAM disk' eventually 30 test -s /work/log
-    ok 'which is saved' zramdctl disk save work
+    ok 'which is saved' zramdctl ramdisk save work
 }
 
 # fall_asleep suspend|hibernate ROUND [PREFIX]: notes the state, and ends the stage.
@@ -54,7 +54,7 @@ lasting() {
 }
 timer() { bus_property org.freedesktop.systemd1 "/org/freedesktop/systemd1/unit/$1_2etimer" org.freedesktop.systemd1.Timer NextElapseUSecMonotonic; }
 bus_property() { busctl get-property "$@" | cut -d' ' -f2; }
-newest() { python3 -c 'import json, sys; print(json.load(open("/run/zramd/disks/work.json"))["snapshots"][0][sys.argv[1]])' "$1"; }
+newest() { python3 -c 'import json, sys; print(json.load(open("/run/zramd/ramdisks/work.json"))["snapshots"][0][sys.argv[1]])' "$1"; }
 more_is_written() { (($(wc -l </work/log) > $(</run/written))); }
 shown_as_is() {
     local stored
@@ -64,5 +64,5 @@ shown_as_is() {
 }
 next_save_wrong() {
     python3 -c 'import sys, time; shown, next = map(int, sys.argv[1:]); print(abs((shown - next) / 1e6 - (time.time() - time.monotonic())))' \
-        "$(bus_property org.zramd1 /org/zramd1/disk/work org.zramd1.RamDisk NextSaveTimestamp)" "$(timer zramd_2ddisk_2dsave_40work)"
+        "$(bus_property org.zramd1 /org/zramd1/ramdisk/work org.zramd1.RamDisk NextSaveTimestamp)" "$(timer zramd_2dramdisk_2dsave_40work)"
 }

@@ -44,7 +44,7 @@ def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list
     words = [f"console={processor.console}", "panic=-1", "loglevel=7", "printk.devkmsg=on", "systemd.show_status=no", "mitigations=off",
              # With random addresses, the emulator translates the code of each process again, and stands still for seconds once such a page
              # gets other contents.
-             "norandmaps", "random.trust_cpu=on", f"lab.journal={processor.journal}", f"lab.disks={len(disks)}", *processor.arguments, *arguments]
+             "norandmaps", "random.trust_cpu=on", f"lab.journal={processor.journal}", f"lab.ramdisks={len(disks)}", *processor.arguments, *arguments]
     bus = processor.bus
     first, second = (f"file,id={name},path=/proc/self/fd/{file.fileno()},append=on" for name, file in (("console", console), ("journal", journal)))
     return [

@@ -253,7 +253,7 @@ pub const ROWS: &[Row] = &[
         1_048_576,
         "",
         OTHER,
-        &["zram0 104857600 ext4 /run/zramd/disk/var-log discard,nosuid,nodev,noexec,noatime zstd,auto"],
+        &["zram0 104857600 ext4 /run/zramd/ramdisk/var-log discard,nosuid,nodev,noexec,noatime zstd,auto"],
     ),
     ("pop-zram", 1_048_576, "", OTHER, &["zram0 1610612736 swap 1000 discard lz4,auto"]),
     ("pop-zram", 33_554_432, "", OTHER, &["zram0 8589934592 swap 1000 discard lz4,auto"]),

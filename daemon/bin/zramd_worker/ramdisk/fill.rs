@@ -11,12 +11,12 @@ use logic::duration::micros;
 use logic::human::human;
 use logic::order::HookKey;
 use logic::ramdisk::state::Outcome;
-use logic::ramdisk::status::{DiskStatus, LoadState};
+use logic::ramdisk::status::{LoadState, RamdiskStatus};
 use logic::text::worded;
 
-use super::{DiskOrder, Job, entries, left_out, sentence, warn};
+use super::{Job, RamdiskOrder, entries, left_out, sentence, warn};
 
-pub(super) fn load(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn load(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let name = order.name.as_str();
     let began = Instant::now();
     job.claim()?;
@@ -24,7 +24,7 @@ pub(super) fn load(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> 
     keep::remember(&job.disk)?;
     keep::mark_passthrough(name, false)?;
     keep::publish(&job.disk, |status| {
-        *status = DiskStatus { load_state: LoadState::Loading, ..keep::blank(status) };
+        *status = RamdiskStatus { load_state: LoadState::Loading, ..keep::blank(status) };
     })?;
     let loaded = match keep::restore_wanted(name) {
         Some(generation) => {
@@ -74,7 +74,7 @@ pub(super) fn load(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> 
     Ok(format!("{name}: {message}"))
 }
 
-/// Result of a load, in terms of [`DiskStatus`].
+/// Result of a load, in terms of [`RamdiskStatus`].
 struct Filled {
     state: LoadState,
     generation: u64,

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use engine::ramdisk::{Disk, keep};
+use engine::ramdisk::{Ramdisk, keep};
 use engine::work::Stopped;
 use engine::{Error, ErrorKind};
 use host::Host;
@@ -23,7 +23,7 @@ use super::{Job, extend, warn};
 /// Time for PID 1 to start the unit and to end remaining processes, in addition to the time limit of the command.
 const UNIT: Duration = Duration::from_secs(30);
 
-fn command(hook: HookKey, disk: &Disk) -> &[String] {
+fn command(hook: HookKey, disk: &Ramdisk) -> &[String] {
     match hook {
         HookKey::PreSave => &disk.keep.pre_save,
         HookKey::PostRestore => &disk.keep.post_restore,
@@ -31,9 +31,14 @@ fn command(hook: HookKey, disk: &Disk) -> &[String] {
 }
 
 /// Runs the command as a child.
-fn run_child(hook: HookKey, disk: &Disk, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
+fn run_child(
+    hook: HookKey,
+    disk: &Ramdisk,
+    reason: &str,
+    proceed: impl FnMut() -> bool,
+) -> Result<(), Error> {
     let variables: [(&str, &OsStr); 4] = [
-        ("ZRAMD_DISK", disk.name.as_ref()),
+        ("ZRAMD_RAMDISK", disk.name.as_ref()),
         ("ZRAMD_PLACE", disk.place.as_ref()),
         ("ZRAMD_MOUNT_POINT", disk.mount_point.as_ref()),
         ("ZRAMD_REASON", reason.as_ref()),
@@ -43,7 +48,7 @@ fn run_child(hook: HookKey, disk: &Disk, reason: &str, proceed: impl FnMut() -> 
 
 /// Runs the command in a unit of PID 1, and waits for its end. If its order cannot be written, it runs as a child: better in
 /// the sandbox of the worker than not at all.
-fn run_unit(hook: HookKey, disk: &Disk, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
+fn run_unit(hook: HookKey, disk: &Ramdisk, reason: &str, proceed: impl FnMut() -> bool) -> Result<(), Error> {
     let name = &disk.name;
     let (unit, work) = (hook_unit(name), Hook::work(name));
     let put = |order: Option<&Order>| work::put_order(Path::new("/"), &work, order).map_err(Error::failed);
@@ -73,7 +78,7 @@ fn run_unit(hook: HookKey, disk: &Disk, reason: &str, proceed: impl FnMut() -> b
     }
 }
 
-fn time_limit(disk: &Disk) -> Duration {
+fn time_limit(disk: &Ramdisk) -> Duration {
     Duration::from_secs(disk.keep.hook_time_limit)
 }
 

@@ -7,17 +7,17 @@ mod snapshots;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use engine::ramdisk::{self, Disk, Progress, Request, Saved, Store, keep};
+use engine::ramdisk::{self, Progress, Ramdisk, Request, Saved, Store, keep};
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
 use host::linux::{clock, interrupt, places, shutdown, unit_files};
 use logic::exit::ExitStatus;
 use logic::human::human;
-use logic::order::{Disk as DiskOrder, HookKey, Order};
+use logic::order::{HookKey, Order, RamdiskOrder};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::omitted::Omitted;
-use logic::ramdisk::status::{DiskStatus, SaveResult};
+use logic::ramdisk::status::{RamdiskStatus, SaveResult};
 use logic::text::worded;
 use logic::unit::ramdisk::place_unit;
 use sd_notify::NotifyState;
@@ -32,9 +32,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs an operation on a RAM disk. `Err` is wrong usage.
 pub fn run(order: Order) -> Result<ExitStatus, String> {
-    type Operation = fn(&mut Job, &DiskOrder) -> Result<String, Stopped>;
+    type Operation = fn(&mut Job, &RamdiskOrder) -> Result<String, Stopped>;
     let verb = order.verb();
-    let (run, order): (Operation, DiskOrder) = match order {
+    let (run, order): (Operation, RamdiskOrder) = match order {
         Order::Load(order) => (fill::load, order),
         Order::Save(order) => (save, order),
         Order::Verify(order) => (snapshots::verify, order),
@@ -58,7 +58,7 @@ pub fn run(order: Order) -> Result<ExitStatus, String> {
 
 /// One operation on one disk.
 struct Job {
-    disk: Disk,
+    disk: Ramdisk,
     calls: Calls,
     /// Held by a save or load from its beginning, including its commands, to its end.
     store: Option<Store>,
@@ -82,7 +82,7 @@ fn extend(last: &mut Instant) {
 }
 
 impl Job {
-    fn begin(verb: &str, order: &DiskOrder) -> Result<Job, Error> {
+    fn begin(verb: &str, order: &RamdiskOrder) -> Result<Job, Error> {
         let name = order.name.as_str();
         let disk = match keep::find(&configured::loaded(order.config.as_ref()), name) {
             // The disk is no longer configured, but its snapshots can be read, and what is in it can be saved.
@@ -121,7 +121,7 @@ impl Job {
     fn report_as(&mut self, verb: &str) -> Result<(), Error> {
         let name = self.disk.name.clone();
         loop {
-            match Reporter::begin(Path::new("/"), &format!("disk-{name}"), verb) {
+            match Reporter::begin(Path::new("/"), &format!("ramdisk-{name}"), verb) {
                 Ok(reporter) => self.reporter = reporter,
                 Err(error) if error.kind == ErrorKind::Busy && verb == "save" => {}
                 Err(error) if error.kind == ErrorKind::Busy => {
@@ -167,7 +167,7 @@ impl Job {
         }
         self.store = store;
         if !self.reporter.is_published()
-            && let Ok(reporter) = Reporter::begin(Path::new("/"), &format!("disk-{name}"), "save")
+            && let Ok(reporter) = Reporter::begin(Path::new("/"), &format!("ramdisk-{name}"), "save")
         {
             // The other process published its progress.
             self.reporter = reporter;
@@ -203,7 +203,7 @@ impl Job {
     /// Runs an archive operation with progress.
     fn watched<T>(
         &mut self,
-        work: impl FnOnce(&Calls, &Disk, ramdisk::Watcher<'_>) -> Result<T, Error>,
+        work: impl FnOnce(&Calls, &Ramdisk, ramdisk::Watcher<'_>) -> Result<T, Error>,
     ) -> Result<T, Stopped> {
         let (calls, disk) = (self.calls.clone(), self.disk.clone());
         let done = work(&calls, &disk, &mut |progress| self.progress(progress));
@@ -213,7 +213,7 @@ impl Job {
     /// As [`Job::watched`], in the claimed store.
     fn watched_in<T>(
         &mut self,
-        work: impl FnOnce(&Calls, &Disk, &Store, ramdisk::Watcher<'_>) -> Result<T, Error>,
+        work: impl FnOnce(&Calls, &Ramdisk, &Store, ramdisk::Watcher<'_>) -> Result<T, Error>,
     ) -> Result<T, Stopped> {
         let Some(store) = self.store.take() else {
             return Err(Error::failed("the store is not claimed").into());
@@ -235,7 +235,7 @@ impl Job {
     }
 
     /// Publishes the status. Without that, the work is the same.
-    fn publish(&self, change: impl FnOnce(&mut DiskStatus)) {
+    fn publish(&self, change: impl FnOnce(&mut RamdiskStatus)) {
         if let Err(error) = keep::publish(&self.disk, change) {
             warn(&self.disk.name, &format!("its status is not published: {error}"));
         }
@@ -263,7 +263,7 @@ fn warn(name: &str, text: &str) {
     frame::warn(&format!("{name}: {text}"));
 }
 
-fn save(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+fn save(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let (name, reason) = (order.name.as_str(), order.reason);
     if keep::is_passthrough(name) {
         return Ok(format!("{name}: not in use, nothing to save"));
@@ -347,7 +347,7 @@ fn failed_save(job: &Job, error: Error) -> Stopped {
     Stopped::Failed(error)
 }
 
-fn refresh(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+fn refresh(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     keep::publish(&job.disk, |_| {})?;
     Ok(format!("{}: snapshots checked", order.name))
 }
@@ -378,7 +378,7 @@ mod tests {
             hook_time_limit: 1,
             time_limit: 1,
         };
-        let disk = Disk {
+        let disk = Ramdisk {
             name: "trial".to_owned(),
             place: root.to_owned(),
             mount_point: root.to_owned(),

@@ -9,13 +9,13 @@ use host::linux::LinuxHost;
 use logic::human::human;
 use logic::ramdisk::SaveReason;
 
-use super::{DiskOrder, Job, entries, left_out, save, warn};
+use super::{Job, RamdiskOrder, entries, left_out, save, warn};
 
-fn chosen(order: &DiskOrder) -> Result<u64, Error> {
+fn chosen(order: &RamdiskOrder) -> Result<u64, Error> {
     order.snapshot.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{}: which snapshot?", order.name)))
 }
 
-pub(super) fn verify(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn verify(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = order.snapshot;
     let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
     let (entries, size) = (entries(checked.found.entries), human(checked.found.bytes));
@@ -23,7 +23,7 @@ pub(super) fn verify(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped
     Ok(format!("{}: snapshot {} is good: {entries}, {size}{left_out}", order.name, checked.generation))
 }
 
-pub(super) fn export(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn export(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let to = order.to.as_ref().ok_or_else(|| Error::failed("into which directory?"))?;
     let number = order.snapshot;
     let extracted = job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, number, to, watcher))?;
@@ -32,21 +32,21 @@ pub(super) fn export(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped
     Ok(format!("{}: {}, {size} in {}{left_out}", order.name, entries(extracted.entries), to.display()))
 }
 
-pub(super) fn pin(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn pin(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = chosen(order)?;
     ramdisk::pin(&job.calls, &job.disk, number, Some(order.why.as_deref().unwrap_or("asked for")))?;
     job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is kept until it is unpinned", order.name))
 }
 
-pub(super) fn unpin(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn unpin(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = chosen(order)?;
     ramdisk::pin(&job.calls, &job.disk, number, None)?;
     job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is no longer pinned", order.name))
 }
 
-pub(super) fn delete(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn delete(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = chosen(order)?;
     job.watched(|calls, disk, watcher| ramdisk::delete_spare(calls, disk, number, watcher))?;
     job.publish(|_| {});
@@ -54,7 +54,7 @@ pub(super) fn delete(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped
 }
 
 /// Verifies the snapshot, saves the current contents, and makes the next load take the snapshot.
-pub(super) fn prepare_restore(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn prepare_restore(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let name = order.name.as_str();
     let number = order.snapshot;
     let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
@@ -74,12 +74,12 @@ pub(super) fn prepare_restore(job: &mut Job, order: &DiskOrder) -> Result<String
         return Err(Error::new(ErrorKind::DiskFull, message).into());
     }
     job.disk.spared = Some(checked.generation);
-    save(job, &DiskOrder { reason: SaveReason::Restore, ..DiskOrder::named(name) })?;
+    save(job, &RamdiskOrder { reason: SaveReason::Restore, ..RamdiskOrder::named(name) })?;
     keep::want_restore(name, Some(checked.generation))?;
     Ok(format!("{name}: snapshot {} is loaded next", checked.generation))
 }
 
-pub(super) fn cancel_restore(job: &mut Job, order: &DiskOrder) -> Result<String, Stopped> {
+pub(super) fn cancel_restore(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     keep::want_restore(&order.name, None)?;
     job.publish(|_| {});
     let place = &job.disk.place;

@@ -32,7 +32,7 @@ pub use trusted::Untrusted;
 type Result<T> = std::result::Result<T, Errno>;
 
 /// Extended attribute of the root of a disk, by which a loaded disk is recognised.
-const MARK: &[u8] = b"trusted.zramd.disk";
+const MARK: &[u8] = b"trusted.zramd.ramdisk";
 /// The end of the mark of a directory that is loaded completely.
 const LOADED: &str = " loaded";
 

@@ -12,7 +12,7 @@ use logic::plan::{self, Activation, Decision, report};
 use logic::proc::Memory;
 use logic::render;
 use logic::request::{Purpose, Request};
-use logic::unit::ramdisk::disk_of_unit;
+use logic::unit::ramdisk::ramdisk_of_unit;
 use logic::unit::{Contents, HEAD, activating_unit, unit_files};
 
 /// Files separated by NUL bytes, read in this order.
@@ -145,10 +145,10 @@ fn planned(loaded: &Loaded) {
             Contents::Link(_) => None,
         });
         let expected = match request {
-            Request::RamDisk(disk) => Some((disk.name.clone(), disk.mount.mount_point.clone())),
+            Request::Ramdisk(disk) => Some((disk.name.clone(), disk.mount.mount_point.clone())),
             Request::Device(_) | Request::Vm(_) => None,
         };
-        let noted = text.and_then(|text| disk_of_unit(text));
+        let noted = text.and_then(|text| ramdisk_of_unit(text));
         assert_eq!(noted.map(|noted| (noted.name, noted.mount_point)), expected);
         assert!(text.is_none_or(|text| text.starts_with(HEAD)));
     }

@@ -165,7 +165,7 @@ pub fn record(data: &[u8]) {
             };
             let number = match record.target {
                 Target::Device(number) => number,
-                Target::RamDisk(_) | Target::Vm | Target::Zswap => 0,
+                Target::Ramdisk(_) | Target::Vm | Target::Zswap => 0,
             };
             plan_on(&Facts {
                 memory: Memory { total_kib: 8 << 20, ..Memory::default() },

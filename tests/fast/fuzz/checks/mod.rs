@@ -3,8 +3,8 @@
 //! A check panics if its parser violates one. Parsers of text get only valid UTF-8.
 
 mod config;
-mod disk;
 mod kernel;
+mod ramdisk;
 
 use logic::device::algorithm::Algorithm;
 use logic::device::{signature, swap_header};
@@ -20,8 +20,8 @@ pub const ALL: [(&str, Check); 11] = [
     ("block_device", block_device),
     ("cmdline", config::cmdline),
     ("config", config::config),
-    ("disk_archive", disk::archive),
-    ("disk_manifest", disk::manifest),
+    ("ramdisk_archive", ramdisk::archive),
+    ("ramdisk_manifest", ramdisk::manifest),
     ("expr", expr),
     ("kernel_files", kernel::files),
     ("overlay", config::overlay),

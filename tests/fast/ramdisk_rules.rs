@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::apart::outside;
-use crate::support::disk::{ASKED, FORCED, Trial, change, noise, picture, small, unchanged};
+use crate::support::ramdisk::{ASKED, FORCED, Trial, change, noise, picture, small, unchanged};
 use crate::support::skip;
 use engine::ErrorKind;
 use engine::ramdisk::{self, Request, Saved};

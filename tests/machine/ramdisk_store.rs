@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::mounted::Mounted;
+use crate::support::ramdisk::{ASKED, Trial, picture, small};
 use crate::support::{alone, may_mount};
 use engine::ErrorKind;
 use engine::ramdisk::{self, Saved};
@@ -143,11 +143,11 @@ fn an_export_follows_the_configuration_that_is_named() {
     let exported = Command::new(env!("CARGO_BIN_EXE_zramdctl"))
         .arg("--config")
         .arg(&file)
-        .args(["disk", "export", "test-named"])
+        .args(["ramdisk", "export", "test-named"])
         .arg(&to)
         .output()
         .unwrap();
-    fs::remove_file("/run/zramd/work/disk-test-named.json").ok();
+    fs::remove_file("/run/zramd/work/ramdisk-test-named.json").ok();
     assert!(exported.status.success(), "{exported:?}");
     assert!(picture(&to) == picture(trial.place()));
 }
@@ -158,7 +158,7 @@ struct Left(PathBuf);
 impl Drop for Left {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).ok();
-        fs::remove_file("/run/zramd/work/disk-test-orphan.json").ok();
+        fs::remove_file("/run/zramd/work/ramdisk-test-orphan.json").ok();
     }
 }
 

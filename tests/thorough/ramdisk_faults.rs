@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::disk::{
+use crate::support::ramdisk::{
     FORCED, Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
 };
 use engine::ramdisk::{self, Saved};

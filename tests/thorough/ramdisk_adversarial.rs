@@ -10,9 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::disk::{ASKED, Trial, picture, small};
 use crate::support::kept::Kept;
 use crate::support::mounted::Mounted;
+use crate::support::ramdisk::{ASKED, Trial, picture, small};
 use crate::support::{PYTHON, alone, has_program, may_mount, repository, skip};
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;

@@ -40,7 +40,7 @@ fn same(found: &str, expected: &str, when: &str) {
 
 /// Number and reason of each snapshot, newest first.
 fn snapshots(session: &Session, name: &str) -> Vec<(u64, String)> {
-    let listed = session.json(&["disk", "snapshots", name]);
+    let listed = session.json(&["ramdisk", "snapshots", name]);
     let lines = listed["snapshots"].as_array().unwrap().iter();
     lines
         .map(|line| (line["generation"].as_u64().unwrap(), line["reason"].as_str().unwrap().to_owned()))
@@ -89,22 +89,22 @@ fn round_trip(fs_type: &str, mib: u32, too_small: Option<(u32, &str)>) {
     let place = kept.mount_point();
     python("tests/support/nasty.py", &[place.to_str().unwrap(), "1000"]);
     let expected = tree(&place, fs_type);
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     assert_eq!(snapshots(&session, kept.name), [(1, "asked".to_owned())]);
-    session.ok(&["disk", "verify", kept.name]);
+    session.ok(&["ramdisk", "verify", kept.name]);
     let (top, rest) =
         tree(&place, fs_type).split_once('\n').map(|(top, rest)| (top.to_owned(), rest.to_owned())).unwrap();
     let (top_before, rest_before) = expected.split_once('\n').unwrap();
     same(&rest, rest_before, "saving changes nothing");
     // The snapshot of btrfs is made in the root directory, whose time changes.
     assert_eq!(top == top_before, fs_type != "btrfs", "{top}");
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     assert_eq!(snapshots(&session, kept.name).len(), 1, "nothing has changed");
 
     fs::write(place.join("later"), "not in the snapshot").unwrap();
-    session.ok(&["disk", "restore", kept.name, "1"]);
+    session.ok(&["ramdisk", "restore", kept.name, "1"]);
     same(&tree(&place, fs_type), &expected, "restored");
-    session.fails(&["disk", "resize", kept.name, "500MiB"], 5);
+    session.fails(&["ramdisk", "resize", kept.name, "500MiB"], 5);
 
     let reverted = setup(&["revert"]);
     assert!(reverted.status.success(), "{reverted:?}");
@@ -137,7 +137,7 @@ fn the_user_of_a_disk_is_named_and_nothing_is_lost() {
     session.ok(&["reload"]);
     let file = kept.mount_point().join("file");
     fs::write(&file, "first").unwrap();
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     fs::write(&file, "second").unwrap();
 
     let script = format!("exec 9<{}; exec sleep 300", file.display());
@@ -145,33 +145,33 @@ fn the_user_of_a_disk_is_named_and_nothing_is_lost() {
     let holder = Guarded(holder);
     let descriptor = format!("/proc/{}/fd/9", holder.0.id());
     eventually("the file is open", || Path::new(&descriptor).exists());
-    let messages = session.fails(&["disk", "restore", kept.name, "1"], 1);
+    let messages = session.fails(&["ramdisk", "restore", kept.name, "1"], 1);
     assert!(messages.contains(&format!("(pid {})", holder.0.id())), "{messages}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "second");
     assert_eq!(snapshots(&session, kept.name)[0], (2, "restore".to_owned()), "saved before");
 
     drop(holder);
-    session.ok(&["disk", "restore", kept.name, "1"]);
+    session.ok(&["ramdisk", "restore", kept.name, "1"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "first");
-    session.ok(&["disk", "restore", kept.name, "2"]);
+    session.ok(&["ramdisk", "restore", kept.name, "2"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "second", "what was there before is in a snapshot");
 }
 
 #[test]
 fn only_root_looks_below_the_directory_where_disks_are_filled() {
     let kept = Kept::new("private");
-    let places = Path::new("/run/zramd/disk");
+    let places = Path::new("/run/zramd/ramdisk");
     let mode = || fs::metadata(places).unwrap().mode() & 0o7777;
     let Some(session) = Session::begin(&kept.section("size = \"16MiB\"\nmode = \"1777\"")) else { return };
     session.ok(&["reload"]);
     assert_eq!(mode(), 0o700);
     fs::write(kept.mount_point().join("file"), "secret").unwrap();
-    let look = "! cat /run/zramd/disk/private/file && ! touch /run/zramd/disk/private/more";
+    let look = "! cat /run/zramd/ramdisk/private/file && ! touch /run/zramd/ramdisk/private/more";
     let user = Command::new("sh").args(["-c", look]).uid(65534).gid(65534).output().unwrap();
     assert!(user.status.success(), "{user:?}");
     // With the mode of an earlier version.
     fs::set_permissions(places, fs::Permissions::from_mode(0o755)).unwrap();
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     assert_eq!(mode(), 0o700);
 }
 
@@ -181,12 +181,12 @@ fn an_export_follows_the_configuration_of_the_daemon() {
     let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
     session.ok(&["reload"]);
     fs::write(kept.mount_point().join("file"), "stays").unwrap();
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     let reverted = setup(&["revert"]);
     assert!(reverted.status.success(), "{reverted:?}");
-    fs::remove_file("/run/zramd/disks/exported.request").ok();
+    fs::remove_file("/run/zramd/ramdisks/exported.request").ok();
     let to = kept.mount_point().with_file_name("to");
-    let exported = session.command(&["disk", "export", kept.name, to.to_str().unwrap()]).output().unwrap();
+    let exported = session.command(&["ramdisk", "export", kept.name, to.to_str().unwrap()]).output().unwrap();
     assert!(exported.status.success(), "{exported:?}");
     assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "stays");
 }
@@ -197,10 +197,10 @@ fn what_was_asked_for_until_the_next_boot_ends_with_revert() {
     let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
     session.ok(&["reload"]);
     fs::write(kept.mount_point().join("file"), "stays").unwrap();
-    session.ok(&["disk", "resize", kept.name, "32MiB"]);
+    session.ok(&["ramdisk", "resize", kept.name, "32MiB"]);
     assert_eq!(kept.size(), 32 * MIB);
     fs::write(kept.mount_point().join("filler"), vec![0; 20 << 20]).unwrap();
-    let messages = session.fails(&["disk", "resize", kept.name, "16MiB"], 7);
+    let messages = session.fails(&["ramdisk", "resize", kept.name, "16MiB"], 7);
     assert!(messages.contains("20.0 MiB"), "{messages}");
     assert_eq!(kept.size(), 32 * MIB);
     fs::remove_file(kept.mount_point().join("filler")).unwrap();
@@ -242,26 +242,26 @@ fn a_snapshot_that_does_not_fit_is_refused_before_the_unmount_and_a_pin_is_kept(
     session.ok(&["reload"]);
     let (large, file) = (kept.mount_point().join("large"), kept.mount_point().join("file"));
     fs::write(&large, vec![1; 10 << 20]).unwrap();
-    session.ok(&["disk", "save", kept.name]);
-    session.ok(&["disk", "pin", kept.name, "1"]);
+    session.ok(&["ramdisk", "save", kept.name]);
+    session.ok(&["ramdisk", "pin", kept.name, "1"]);
     fs::remove_file(&large).unwrap();
     fs::write(&file, "stays").unwrap();
-    session.ok(&["disk", "resize", kept.name, "8MiB"]);
+    session.ok(&["ramdisk", "resize", kept.name, "8MiB"]);
     let device = || fs::metadata(kept.mount_point()).unwrap().dev();
     let before = device();
-    let refused = session.command(&["disk", "restore", kept.name, "1"]).output().unwrap();
+    let refused = session.command(&["ramdisk", "restore", kept.name, "1"]).output().unwrap();
     let messages = texts(&refused).1;
     assert!(!refused.status.success() && !messages.contains("large"), "{refused:?}");
     assert!(!kept.published().contains("large"), "{}", kept.published());
     assert_eq!((device(), fs::read_to_string(&file).unwrap().as_str()), (before, "stays"));
 
-    session.ok(&["disk", "resize", kept.name, "16MiB"]);
-    session.ok(&["disk", "restore", kept.name, "1"]);
+    session.ok(&["ramdisk", "resize", kept.name, "16MiB"]);
+    session.ok(&["ramdisk", "restore", kept.name, "1"]);
     assert_eq!((fs::metadata(&large).unwrap().len(), file.exists()), (10 << 20, false));
-    let listed = session.json(&["disk", "snapshots", kept.name]);
+    let listed = session.json(&["ramdisk", "snapshots", kept.name]);
     let first = listed["snapshots"].as_array().unwrap().iter().find(|line| line["generation"] == 1).unwrap();
     assert_ne!(first["pinned"], "", "{listed}");
-    assert!(!Path::new("/run/zramd/disks/pinned.restore").exists());
+    assert!(!Path::new("/run/zramd/ramdisks/pinned.restore").exists());
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn names_of_files_are_for_root_only() {
     let Some(session) = Session::begin(&kept.section("size = \"16MiB\"")) else { return };
     session.ok(&["reload"]);
     fs::write(kept.mount_point().join("wages"), vec![1; 10 << 20]).unwrap();
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     assert!(setup(&["revert"]).status.success());
     session.write(&kept.section("size = \"8MiB\"\non-failure = \"fail\""));
     let job = session.fails(&["reload"], 7);

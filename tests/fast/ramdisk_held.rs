@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{lchown, symlink};
 use std::path::Path;
 
-use crate::support::disk::{FORCED, Trial, change, picture, small};
+use crate::support::ramdisk::{FORCED, Trial, change, picture, small};
 use crate::support::skip;
 use engine::ErrorKind;
 use engine::ramdisk::{self, Generation, keep};

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::disk::{Picture, Trial, change, picture, small};
+use crate::support::ramdisk::{Picture, Trial, change, picture, small};
 use crate::support::skip;
 use engine::ErrorKind;
 use logic::ramdisk::header::Fields;

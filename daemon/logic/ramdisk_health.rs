@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::duration;
 use crate::finding::{Code, Finding, Level, is_nearly_full};
 use crate::human::human;
-use crate::ramdisk::status::{DiskStatus, LoadState, SaveResult};
-use crate::sample::{DiskView, Snapshot};
+use crate::ramdisk::status::{LoadState, RamdiskStatus, SaveResult};
+use crate::sample::{RamdiskView, Snapshot};
 
 /// Findings about one RAM disk.
-pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
+pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
     let name = disk.name.as_str();
     let status = &disk.status;
     let mut add = |level, code, message, remedy: String| {
@@ -18,7 +18,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
     if disk.mounted && is_nearly_full(disk.used_bytes, disk.size_bytes) {
         add(
             Level::Warning,
-            Code::DiskNearlyFull,
+            Code::RamdiskNearlyFull,
             format!(
                 "{} of the {} of {name} ({}) are in use",
                 human(disk.used_bytes),
@@ -26,13 +26,13 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
                 disk.mount_point
             ),
             if disk.device.is_empty() {
-                format!("run `zramdctl disk resize {name} SIZE`, and raise size of [ramdisk.{name}]")
+                format!("run `zramdctl ramdisk resize {name} SIZE`, and raise size of [ramdisk.{name}]")
             } else {
                 format!("remove what is not needed, or raise size of [ramdisk.{name}] and reboot")
             },
         );
     }
-    let log = format!("see `journalctl -b -u zramd-disk@{name}`");
+    let log = format!("see `journalctl -b -u zramd-ramdisk@{name}`");
     let refuses =
         matches!(status.load_state, LoadState::Fallback | LoadState::Empty) && !status.refused.is_empty();
     let newer = status.held().find(|(number, _)| refuses && *number > status.generation);
@@ -50,25 +50,25 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         LoadState::Failed => {
             add(
                 Level::Error,
-                Code::DiskNotLoaded,
+                Code::RamdiskNotLoaded,
                 format!("{name} could not be loaded: {}", status.load_message),
                 log.clone(),
             );
         }
         LoadState::Passthrough => add(
             Level::Error,
-            Code::DiskPassthrough,
+            Code::RamdiskPassthrough,
             format!(
                 "{name} is not in use: {}; writes to {} go to the disk below",
                 status.load_message, disk.mount_point
             ),
-            format!("check `zramdctl disk snapshots {name}`; {log}"),
+            format!("check `zramdctl ramdisk snapshots {name}`; {log}"),
         ),
         LoadState::Fallback => {
             let why = if status.refused.is_empty() { String::new() } else { format!(": {}", status.refused) };
             add(
                 Level::Warning,
-                Code::DiskFallback,
+                Code::RamdiskFallback,
                 format!(
                     "{name} was filled from snapshot {}, because newer ones cannot be loaded{why}",
                     status.generation
@@ -81,7 +81,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         }
         LoadState::Empty if !status.refused.is_empty() => add(
             Level::Error,
-            Code::DiskBeganEmpty,
+            Code::RamdiskBeganEmpty,
             format!(
                 "{name} started empty, because its newest snapshot could not be loaded: {}",
                 status.refused
@@ -89,7 +89,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             match newer {
                 Some((number, hold)) => hold.report(&disk.name, disk.room(), number).1,
                 None => format!(
-                    "check `zramdctl disk snapshots {name}`, fix the cause, then run `zramdctl disk restore {name} SNAPSHOT`"
+                    "check `zramdctl ramdisk snapshots {name}`, fix the cause, then run `zramdctl ramdisk restore {name} SNAPSHOT`"
                 ),
             },
         ),
@@ -104,7 +104,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
         };
         add(
             Level::Warning,
-            Code::DiskUnclean,
+            Code::RamdiskUnclean,
             format!("the last boot ended without saving {name}{age}"),
             format!("if that happens often, shorten save-interval of [ramdisk.{name}]"),
         );
@@ -115,7 +115,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Code::StoreNotWritable,
             format!("{name}: {}", status.store_problem),
             format!(
-                "fix the cause, then run `zramdctl disk save {name}`; otherwise the contents of {name} are lost"
+                "fix the cause, then run `zramdctl ramdisk save {name}`; otherwise the contents of {name} are lost"
             ),
         );
     }
@@ -124,7 +124,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Level::Error,
             Code::SaveFailed,
             format!("the last save of {name} failed: {}", status.last_save_message),
-            format!("fix the cause, then run `zramdctl disk save {name}`"),
+            format!("fix the cause, then run `zramdctl ramdisk save {name}`"),
         );
     }
     let broken = status.snapshots.iter().filter(|line| !line.good);
@@ -135,7 +135,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Code::SnapshotBroken,
             format!("snapshots of {name} that cannot be loaded: {}", broken.join(", ")),
             format!(
-                "check the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` deletes one"
+                "check the disk that holds the store; `zramdctl ramdisk delete {name} SNAPSHOT` deletes one"
             ),
         );
     }
@@ -145,7 +145,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
             Code::SnapshotCorrupt,
             format!("damaged snapshots of {name} were set aside: {}", status.set_aside.join(", ")),
             format!(
-                "check the disk that holds the store; `zramdctl disk delete {name} SNAPSHOT` removes a set-aside snapshot"
+                "check the disk that holds the store; `zramdctl ramdisk delete {name} SNAPSHOT` removes a set-aside snapshot"
             ),
         );
     }
@@ -153,7 +153,7 @@ pub(crate) fn disk_findings(disk: &DiskView, found: &mut Vec<Finding>) {
 }
 
 /// A finding if the next save has too little space in the store, with `free_bytes` free.
-pub fn store_nearly_full(name: &str, status: &DiskStatus, free_bytes: u64) -> Option<Finding> {
+pub fn store_nearly_full(name: &str, status: &RamdiskStatus, free_bytes: u64) -> Option<Finding> {
     let room = free_bytes.saturating_add(status.next_spare_bytes);
     (status.next_save_bytes > room).then(|| {
         let message = format!(
@@ -162,18 +162,18 @@ pub fn store_nearly_full(name: &str, status: &DiskStatus, free_bytes: u64) -> Op
             human(status.next_save_bytes)
         );
         let remedy = format!(
-            "make room there, for example with `zramdctl disk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
+            "make room there, for example with `zramdctl ramdisk delete {name} SNAPSHOT`, or set a smaller keep or another store in [ramdisk.{name}]"
         );
         Finding::new(Level::Warning, Code::StoreNearlyFull, name, message, remedy)
     })
 }
 
 /// Findings about all RAM disks together.
-pub(crate) fn disks_findings(snapshot: &Snapshot, found: &mut Vec<Finding>) {
-    let on_tmpfs = snapshot.disks.iter().filter(|disk| disk.device.is_empty());
+pub(crate) fn ramdisks_findings(snapshot: &Snapshot, found: &mut Vec<Finding>) {
+    let on_tmpfs = snapshot.ramdisks.iter().filter(|disk| disk.device.is_empty());
     let sizes = on_tmpfs.map(|disk| disk.size_bytes);
     if let Some((message, remedy)) = excess(sizes, snapshot.memory.total_bytes) {
-        found.push(Finding::new(Level::Warning, Code::DisksExceedMemory, "", message, remedy));
+        found.push(Finding::new(Level::Warning, Code::RamdisksExceedMemory, "", message, remedy));
     }
 }
 
@@ -209,30 +209,30 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_disk_is_found() {
-        let disk = |change: fn(&mut DiskView)| {
-            let mut disk = DiskView {
+        let disk = |change: fn(&mut RamdiskView)| {
+            let mut disk = RamdiskView {
                 name: "logs".to_owned(),
                 mounted: true,
                 size_bytes: 1 << 30,
-                ..DiskView::default()
+                ..RamdiskView::default()
             };
             change(&mut disk);
             let memory = MemoryView { total_bytes: 4 << 30, ..Default::default() };
-            let snapshot = Snapshot { disks: vec![disk], memory, ..Snapshot::default() };
+            let snapshot = Snapshot { ramdisks: vec![disk], memory, ..Snapshot::default() };
             findings(&snapshot, &Surroundings::default())
                 .into_iter()
                 .map(|found| found.code.to_string())
                 .collect::<Vec<_>>()
         };
         assert_eq!(disk(|_| {}), [""; 0]);
-        assert_eq!(disk(|disk| disk.used_bytes = 1 << 30), ["disk-nearly-full"]);
-        assert_eq!(disk(|disk| disk.size_bytes = 5 << 30), ["disks-exceed-memory"]);
-        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Failed), ["disk-not-loaded"]);
-        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Passthrough), ["disk-passthrough"]);
-        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Fallback), ["disk-fallback"]);
-        assert_eq!(disk(|disk| disk.status.refused = "it is too small".to_owned()), ["disk-began-empty"]);
-        assert_eq!(disk(|disk| disk.status.unclean = true), ["disk-unclean"]);
-        let held = |disk: &mut DiskView| {
+        assert_eq!(disk(|disk| disk.used_bytes = 1 << 30), ["ramdisk-nearly-full"]);
+        assert_eq!(disk(|disk| disk.size_bytes = 5 << 30), ["ramdisks-exceed-memory"]);
+        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Failed), ["ramdisk-not-loaded"]);
+        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Passthrough), ["ramdisk-passthrough"]);
+        assert_eq!(disk(|disk| disk.status.load_state = LoadState::Fallback), ["ramdisk-fallback"]);
+        assert_eq!(disk(|disk| disk.status.refused = "it is too small".to_owned()), ["ramdisk-began-empty"]);
+        assert_eq!(disk(|disk| disk.status.unclean = true), ["ramdisk-unclean"]);
+        let held = |disk: &mut RamdiskView| {
             let hold = Some(Hold::Size { needed: 6 << 20, size: 4 << 20 });
             disk.status.snapshots.push(SnapshotLine {
                 generation: 2,
@@ -243,7 +243,7 @@ mod tests {
         };
         assert_eq!(disk(held), ["snapshot-held"]);
         assert_eq!(disk(|disk| disk.status.next_save_bytes = 1), ["store-nearly-full"]);
-        let broken = |disk: &mut DiskView| disk.status.snapshots.push(SnapshotLine::default());
+        let broken = |disk: &mut RamdiskView| disk.status.snapshots.push(SnapshotLine::default());
         assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
         assert_eq!(disk(|disk| disk.status.last_save_result = SaveResult::Failed), ["save-failed"]);
@@ -255,14 +255,14 @@ mod tests {
     #[test]
     fn the_remedy_for_a_fallback_names_its_cause() {
         let remedies = |held| {
-            let mut disk = DiskView { name: "logs".to_owned(), ..DiskView::default() };
+            let mut disk = RamdiskView { name: "logs".to_owned(), ..RamdiskView::default() };
             disk.status.load_state = LoadState::Fallback;
             disk.status.generation = 1;
             disk.status.refused = "it is too large".to_owned();
             disk.status.snapshots =
                 vec![SnapshotLine { generation: 2, good: true, held, ..SnapshotLine::default() }];
             let mut found = Vec::new();
-            disk_findings(&disk, &mut found);
+            ramdisk_findings(&disk, &mut found);
             found.into_iter().map(|found| found.remedy).collect::<Vec<_>>().join("\n")
         };
         let size = remedies(Some(Hold::Size { needed: 13 << 19, size: 4 << 20 }));

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::support::disk::{Trial, small};
 use crate::support::mounted::Mounted;
+use crate::support::ramdisk::{Trial, small};
 use crate::support::{PYTHON, has_program, may_mount, repository, skip};
 use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;

@@ -63,7 +63,7 @@ impl Apart {
                 "$B/zramd-worker" export held "$(order ",\"to\":\"$W/to\"")" >/dev/null 2>&1 || fail "export $1"
                 [ "$(cat "$W/to/x")" = "$1" ] || fail "the newest snapshot has $(cat "$W/to/x") instead of $1"
             }
-            mounted() { grep -c " /run/zramd/disk/held " /proc/mounts; }
+            mounted() { grep -c " /run/zramd/ramdisk/held " /proc/mounts; }
         "#;
         let programs = Path::new(env!("CARGO_BIN_EXE_zramd-worker")).parent().unwrap();
         let mut command = Command::new("unshare");
@@ -90,7 +90,7 @@ fn a_save_succeeds_whichever_write_to_run_fails() {
         setup apply >/dev/null || fail apply
         for what in inodes size; do for more in 0 1 2 3 4 5 6 7 8; do
             mount -o remount,nr_inodes=9999,size=50% /run
-            rm -rf /run/zramd/work /run/zramd/disks
+            rm -rf /run/zramd/work /run/zramd/ramdisks
             case $what in
             inodes) mount -o "remount,nr_inodes=$(($(df --output=iused /run | tail -1) + more))" /run ;;
             size) mount -o "remount,size=$(($(df --output=used -k /run | tail -1) + 4 * more))k" /run ;;
@@ -119,15 +119,15 @@ fn a_save_succeeds_without_permission_to_write_to_run() {
         save stop 2>/dev/null || fail "status $? on a read-only file system"
         newest one
         mount -o remount,rw /run
-        chown -R 65534 /run/zramd/work /run/zramd/disks; chown 65534 /run/zramd
+        chown -R 65534 /run/zramd/work /run/zramd/ramdisks; chown 65534 /run/zramd
         echo two >"$D/x"
         setpriv --bounding-set -dac_override,-dac_read_search sh -c '! touch /run/zramd/work/x 2>/dev/null &&
             "$B/zramd-worker" save held "$0"' "$(order ',"reason":"stop"')" || fail "status $? without permission"
-        chown -R 0 /run/zramd/work /run/zramd/disks; chown 0 /run/zramd
+        chown -R 0 /run/zramd/work /run/zramd/ramdisks; chown 0 /run/zramd
         newest two
         # What is known only from files in /run is not needed either.
         echo three >"$D/x"
-        rm -rf /run/zramd/disks /run/zramd/work /run/zramd/*.json
+        rm -rf /run/zramd/ramdisks /run/zramd/work /run/zramd/*.json
         save stop || fail "status $? without notes"
         newest three
     "#);
@@ -141,7 +141,7 @@ fn a_removal_in_a_full_run_saves_or_leaves_the_disk() {
         for more in 0 1 2 3 4 5 6; do
             setup apply >/dev/null 2>&1 || fail apply
             echo "$more" >"$D/x"
-            rm -rf /run/zramd/work /run/zramd/disks
+            rm -rf /run/zramd/work /run/zramd/ramdisks
             mount -o "remount,nr_inodes=$(($(df --output=iused /run | tail -1) + more))" /run
             if "$B/zramd-setup" revert >/dev/null 2>&1; then
                 removed=$((removed + 1)); [ "$(mounted)" = 0 ] || fail "still mounted with $more"
@@ -164,8 +164,8 @@ fn only_another_save_is_waited_for_and_it_is_named() {
         setup apply >/dev/null || fail apply
         # Another program that publishes its progress, such as a verification that does not end.
         echo one >"$D/x"
-        mkdir -p /run/zramd/work; : >/run/zramd/work/.disk-held.lock; chmod 600 /run/zramd/work/.disk-held.lock
-        flock /run/zramd/work/.disk-held.lock "$B/zramd-worker" save held "$(order ',"reason":"stop"')" ||
+        mkdir -p /run/zramd/work; : >/run/zramd/work/.ramdisk-held.lock; chmod 600 /run/zramd/work/.ramdisk-held.lock
+        flock /run/zramd/work/.ramdisk-held.lock "$B/zramd-worker" save held "$(order ',"reason":"stop"')" ||
             fail "status $? beside other work"
         newest one
         # Another process that has the store, and does not end.
@@ -223,7 +223,7 @@ fn a_snapshot_that_does_not_fit_any_more_is_kept_named_and_loaded_once_it_fits()
             for number in 1 2 3; do echo $number >"$D/y"; save >/dev/null || fail save; done
             [ -e "$S/gen-2.tar.zst" ] || fail "the newest snapshot is pruned"
             setup check 2>&1
-            for what in "disk list" "disk status" doctor; do doctor $what; done
+            for what in "ramdisk list" "ramdisk status" doctor; do doctor $what; done
             "$B/zramd-setup" revert >/dev/null || fail revert
         "#);
         assert!(text.matches(named).count() >= 3, "{text}");
@@ -239,7 +239,7 @@ fn a_snapshot_that_does_not_fit_any_more_is_kept_named_and_loaded_once_it_fits()
             rm -rf "$S"; cp -a "$W/before" "$S"; sed -i 's/"dirty": true/"dirty": false/' "$S/state.json"
         "#);
         apart.write(small);
-        apart.ok("setup apply >/dev/null 2>&1 || fail apply; umount \"$D\"; umount /run/zramd/disk/held");
+        apart.ok("setup apply >/dev/null 2>&1 || fail apply; umount \"$D\"; umount /run/zramd/ramdisk/held");
         apart.write(size);
         apart.ok(r#"
             [ -e "$S/gen-2.held" ] || fail "not held"
@@ -265,7 +265,7 @@ fn a_store_that_others_have_filled_is_named_before_it_is_needed() {
         doctor doctor | grep -q "the store of held has" || fail "no warning: $(doctor doctor)"
         echo two >"$D/x"
         save timer 2>"$W/messages" && fail "saved by timer"
-        grep -q "zramdctl disk delete held" "$W/messages" || fail "$(cat "$W/messages")"
+        grep -q "zramdctl ramdisk delete held" "$W/messages" || fail "$(cat "$W/messages")"
         newest one
         rm "$S/filler"; save stop || fail "status $?"; newest two
         "$B/zramd-setup" revert >/dev/null || fail revert

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use engine::Error;
-use engine::ramdisk::{self, Disk, Loaded, Request, Saved};
+use engine::ramdisk::{self, Loaded, Ramdisk, Request, Saved};
 use host::Errno;
 use host::linux::ramdisk::Calls;
 use host::script::Fault;
@@ -15,7 +15,7 @@ use logic::ramdisk::{KeepSettings, Mode, OnFailure, SaveReason};
 
 /// A disk in a temporary directory.
 pub struct Trial {
-    pub disk: Disk,
+    pub disk: Ramdisk,
     directory: tempfile::TempDir,
 }
 
@@ -90,7 +90,7 @@ pub fn directory() -> tempfile::TempDir {
 impl Trial {
     pub fn new() -> Trial {
         let directory = directory();
-        let disk = Disk {
+        let disk = Ramdisk {
             name: "trial".to_owned(),
             place: directory.path().join("place"),
             mount_point: directory.path().join("mount point"),

@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::support::disk::{
+use crate::support::ramdisk::{
     Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
 };
-use engine::ramdisk::{self, Disk};
+use engine::ramdisk::{self, Ramdisk};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
 use host::script::Fault;
@@ -49,7 +49,7 @@ fn names_its_file(error: &Error, trial: &Trial, call: &str, what: &str) {
 }
 
 /// An operation on a store.
-type Act = fn(&Calls, &Disk) -> Result<(), Error>;
+type Act = fn(&Calls, &Ramdisk) -> Result<(), Error>;
 
 /// Makes `act` fail at every call. The store has to change in one step.
 fn walk_through(act: Act) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 
-use crate::support::disk::{ASKED, Trial, picture, small};
+use crate::support::ramdisk::{ASKED, Trial, picture, small};
 use crate::support::skip;
 use engine::ErrorKind;
 use engine::ramdisk::{self, Saved};

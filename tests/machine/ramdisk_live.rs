@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::disk::{ASKED, FORCED, Trial, picture, small, unchanged};
 use crate::support::mounted::Mounted;
+use crate::support::ramdisk::{ASKED, FORCED, Trial, picture, small, unchanged};
 use crate::support::{PYTHON, alone, has_program, may_mount, skip};
 use engine::ramdisk::{self, Request, Saved};
 use host::linux::ramdisk::Calls;

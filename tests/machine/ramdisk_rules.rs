@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::process::Command;
 
-use crate::support::disk::{FORCED, Trial, noise, picture, small};
 use crate::support::mounted::Mounted;
+use crate::support::ramdisk::{FORCED, Trial, noise, picture, small};
 use crate::support::{alone, may_mount};
 use engine::ErrorKind;
 use engine::ramdisk::{self, Request, Saved};
@@ -241,7 +241,7 @@ fn a_full_store_refuses_a_save_by_timer_and_gives_up_snapshots_in_order_for_the_
     {
         let error = trial.save_as(request).unwrap_err();
         assert_eq!(error.kind, ErrorKind::StoreFull, "{error}");
-        assert!(error.message.contains("zramdctl disk delete trial"), "{error}");
+        assert!(error.message.contains("zramdctl ramdisk delete trial"), "{error}");
     }
     assert_eq!(trial.generations(), [4, 3, 2, 1]);
     // 4 stays because it is the newest; of the others, the held one goes before the pinned ones.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::apart::this_program;
-use crate::support::disk::{FORCED, Trial, noise, picture, small};
-use engine::ramdisk::{self, Disk, Saved};
+use crate::support::ramdisk::{FORCED, Trial, noise, picture, small};
+use engine::ramdisk::{self, Ramdisk, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::state::Outcome;
 use rustix::process::{Signal, getpid, kill_process};
@@ -26,7 +26,7 @@ fn large(root: &Path) {
     }
 }
 
-fn save(disk: &Disk) -> Saved {
+fn save(disk: &Ramdisk) -> Saved {
     ramdisk::save(&Calls::all_named(None), disk, FORCED, &mut |_| true).unwrap()
 }
 
@@ -34,7 +34,7 @@ fn save(disk: &Disk) -> Saved {
 #[ignore = "run by the_draft_of_a_killed_save_is_removed_by_the_next"]
 fn dies_while_it_saves() {
     let spec = fs::read_to_string(std::env::var_os(SPEC).unwrap()).unwrap();
-    let disk: Disk = serde_json::from_str(&spec).unwrap();
+    let disk: Ramdisk = serde_json::from_str(&spec).unwrap();
     let draft = disk.store().join(DRAFT);
     let saved = ramdisk::save(&Calls::all_named(None), &disk, FORCED, &mut |_| {
         if fs::metadata(&draft).is_ok_and(|meta| meta.len() > 0) {
@@ -50,7 +50,7 @@ fn killed_save(trial: &Trial) {
     let spec: PathBuf = trial.path("spec.json");
     fs::write(&spec, serde_json::to_string(&trial.disk).unwrap()).unwrap();
     let output = this_program()
-        .args(["--ignored", "--exact", "disk_draft::dies_while_it_saves", "--nocapture"])
+        .args(["--ignored", "--exact", "ramdisk_draft::dies_while_it_saves", "--nocapture"])
         .env(SPEC, &spec)
         .stdin(Stdio::null())
         .output()

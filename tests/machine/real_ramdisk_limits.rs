@@ -45,15 +45,15 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
     session.ok(&["reload"]);
     let file = kept.mount_point().join("file");
     fs::write(&file, "first").unwrap();
-    session.ok(&["disk", "save", kept.name]);
-    let status = || session.json(&["disk", "status", kept.name])["disks"][0]["status"].clone();
+    session.ok(&["ramdisk", "save", kept.name]);
+    let status = || session.json(&["ramdisk", "status", kept.name])["ramdisks"][0]["status"].clone();
     let names = || {
         let entries = fs::read_dir(kept.store()).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = entries.collect();
         names.sort();
         names
     };
-    let before = (names(), session.ok(&["disk", "snapshots", kept.name]));
+    let before = (names(), session.ok(&["ramdisk", "snapshots", kept.name]));
     // Processes of the command end with it. On a busy machine it may be killed before it starts them: then once more.
     let until_it_began = |act: &dyn Fn()| {
         let begun = (0..20).find_map(|_| {
@@ -68,7 +68,7 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
     fs::write(&file, "second").unwrap();
     script("before", HANGS);
     until_it_began(&|| {
-        let messages = session.fails(&["disk", "save", kept.name], 1);
+        let messages = session.fails(&["ramdisk", "save", kept.name], 1);
         let disk = status();
         assert_eq!(disk["last_save_result"], "failed", "{disk}");
         // The command, and its limit.
@@ -78,14 +78,14 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
             }
         }
     });
-    assert_eq!((names(), session.ok(&["disk", "snapshots", kept.name])), before);
-    session.ok(&["disk", "verify", kept.name]);
+    assert_eq!((names(), session.ok(&["ramdisk", "snapshots", kept.name])), before);
+    session.ok(&["ramdisk", "verify", kept.name]);
 
     // A failing hook after a load does not undo it.
     script("before", "exit 0");
     script("after", HANGS);
     until_it_began(&|| {
-        session.ok(&["disk", "restore", kept.name, "1"]);
+        session.ok(&["ramdisk", "restore", kept.name, "1"]);
         assert_eq!(fs::read_to_string(&file).unwrap(), "first");
         let disk = status();
         assert_eq!((&disk["load_state"], &disk["generation"]), (&"loaded".into(), &1.into()), "{disk}");
@@ -93,11 +93,11 @@ fn commands_that_do_not_end_are_killed_and_the_last_snapshot_stays() {
             assert!(disk["load_message"].as_str().unwrap().contains(part), "{part}: {disk}");
         }
         // Pinned, so that further attempts do not prune it.
-        session.ok(&["disk", "pin", kept.name, "1"]);
+        session.ok(&["ramdisk", "pin", kept.name, "1"]);
     });
 
     fs::write(&file, "third").unwrap();
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     assert_eq!(status()["last_save_result"], "ok");
 }
 
@@ -110,11 +110,11 @@ fn a_cancelled_save_ends_its_command_and_is_no_failure() {
     let lines = format!("size = \"16MiB\"\nhook-time-limit = \"90s\"\npre-save = [\"/bin/sh\", {script:?}]");
     let Some(session) = Session::begin(&kept.section(&lines)) else { return };
     session.ok(&["reload"]);
-    session.ok(&["disk", "save", kept.name]);
+    session.ok(&["ramdisk", "save", kept.name]);
     fs::write(&script, HANGS.replace("NOTE", note.to_str().unwrap())).unwrap();
     run(async {
         let client = session.bus().client().await;
-        let disk = format!("/org/zramd1/disk/{}", kept.name);
+        let disk = format!("/org/zramd1/ramdisk/{}", kept.name);
         let options = HashMap::<String, OwnedVariant>::new();
         let job: OwnedObjectPath = call(&client, &disk, "org.zramd1.RamDisk.Save", &options).await.unwrap();
         eventually("the command begins", || note.exists());
@@ -144,7 +144,7 @@ fn a_disk_without_inodes_takes_no_files_and_says_so() {
         let rule = "type='signal',interface='org.zramd1.RamDisk',member='SpaceLow'";
         let mut signals = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
         session.ok(&["reload"]);
-        let status = || session.json(&["disk", "status", kept.name])["disks"][0].clone();
+        let status = || session.json(&["ramdisk", "status", kept.name])["ramdisks"][0].clone();
         let free = || status()["free_inodes"].as_u64().unwrap();
         assert!(free() > 50, "{}", status());
 
@@ -180,7 +180,7 @@ fn a_disk_without_inodes_takes_no_files_and_says_so() {
         fs::remove_file(kept.mount_point().join("0")).unwrap();
         assert_eq!(free(), 1);
         fs::write(kept.mount_point().join("new"), "fits").unwrap();
-        session.ok(&["disk", "save", kept.name]);
+        session.ok(&["ramdisk", "save", kept.name]);
         assert_eq!(status()["status"]["snapshots"][0]["generation"], 1);
     });
 }
