@@ -1,22 +1,14 @@
 //! Bindings generated from `packaging/interfaces`, and the examples of the package, with a live daemon.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use crate::example::memory;
-use crate::support::private_bus::{PrivateBus, next_of, objects, quiet_devices, run};
+use crate::support::private_bus::{PrivateBus, objects, quiet_devices, run};
 use crate::support::session::attribute;
-use crate::support::{eventually, golden, has_program, introspection, repository, skip, texts};
+use crate::support::{eventually, has_program, repository, skip, texts};
 use service::bus::introspection::interfaces;
-use service::{NAME, ROOT};
-
-/// The output of zbus-xmlgen for all interfaces.
-#[allow(clippy::pedantic, dead_code, missing_docs)]
-#[path = "../interop/bindings.rs"]
-#[rustfmt::skip]
-mod bindings;
 
 /// The flags of pkg-config(1); `None`, with the reason printed, where these libraries cannot be compiled against.
 fn flags(libraries: &[&str]) -> Option<Vec<String>> {
@@ -82,68 +74,6 @@ fn generated_c_bindings_read_every_object() {
     }
     values.insert(format!("Version {}", env!("CARGO_PKG_VERSION")));
     assert_eq!(&lines - &read, values);
-}
-
-/// `cargo install zbus_xmlgen --version 6.0.0` for `UPDATE_GOLDEN=1`.
-#[test]
-fn rust_bindings_are_current() {
-    const BINDINGS: &str = "tests/interop/bindings.rs";
-    let inner = |xml: &str| xml.split_once("<node>").unwrap().1.split_once("</node>").unwrap().0.to_owned();
-    if has_program("zbus-xmlgen") {
-        let directory = tempfile::tempdir().unwrap();
-        let all: String = interfaces().iter().map(|(_, xml)| inner(xml)).collect();
-        fs::write(directory.path().join("zramd.xml"), format!("<node>{all}</node>")).unwrap();
-        let mut generate = Command::new("zbus-xmlgen");
-        let generate = generate.current_dir(&directory).args(["file", "zramd.xml", "-o", "-"]);
-        golden(BINDINGS, &texts(&generate.output().unwrap()).0);
-    } else {
-        skip("needs zbus-xmlgen, to compare the types");
-    }
-    let text = fs::read_to_string(repository(BINDINGS)).unwrap();
-    for (name, xml) in interfaces() {
-        let found = &introspection::read(&xml)[&name];
-        let members = found.methods.keys().map(|name| (name, "method"));
-        let members = members.chain(found.signals.keys().map(|name| (name, "signal")));
-        for (member, kind) in members.chain(found.properties.keys().map(|name| (name, "property"))) {
-            assert!(text.contains(&format!("/// {member} {kind}\n")), "{BINDINGS} lacks {name}.{member}");
-        }
-    }
-}
-
-#[test]
-fn generated_rust_bindings_read_a_live_daemon() {
-    let _quiet = quiet_devices();
-    let Some(bus) = PrivateBus::start() else { return };
-    run(async {
-        let client = bus.client().await;
-        let manager =
-            bindings::ManagerProxy::builder(&client).path(ROOT).destination(NAME).build().await.unwrap();
-        assert_eq!(manager.version().await.unwrap(), env!("CARGO_PKG_VERSION"));
-        assert!(manager.problem_details().await.unwrap().len() >= manager.problems().await.unwrap().len());
-        let measured = bindings::BenchmarkProxy::builder(&client)
-            .path(format!("{ROOT}/benchmark"))
-            .destination(NAME)
-            .build()
-            .await
-            .unwrap();
-        assert_eq!(measured.fresh().await.unwrap(), !measured.chosen().await.unwrap().is_empty());
-        let devices = manager.list_devices().await.unwrap();
-        for (name, path, state) in &devices {
-            let device =
-                bindings::DeviceProxy::builder(&client).path(path).destination(NAME).build().await.unwrap();
-            assert_eq!((&device.name().await.unwrap(), &device.state().await.unwrap()), (name, state));
-            let size = device.disk_size_bytes().await.unwrap();
-            assert_eq!(size.to_string(), attribute(name, "disksize"));
-            assert!(device.get_stats().await.unwrap().contains_key("MemoryPeakBytes"));
-        }
-        let Some((_, path, _)) = devices.first() else { return };
-        let device =
-            bindings::DeviceProxy::builder(&client).path(path).destination(NAME).build().await.unwrap();
-        let mut updates = device.receive_stats_updated().await.unwrap();
-        manager.subscribe(100).await.unwrap();
-        let update = next_of(&mut updates).await;
-        assert!(update.args().unwrap().stats.contains_key("MemoryPeakBytes"));
-    });
 }
 
 /// The files of the package run as they are, and print the same.
