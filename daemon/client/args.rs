@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use logic::benchmark::swap::LARGEST_CLUSTER;
+use bench::swap::report::LARGEST_CLUSTER;
 use logic::device::algorithm::Algorithm;
 use logic::import::Peer;
 use logic::init::Profile;

@@ -13,15 +13,14 @@ use super::out;
 use super::problems;
 use super::read;
 use super::style::Style;
+use bench::keep;
 use engine::Error;
-use engine::benchmark::keep;
 use engine::gather;
 use engine::ramdisk;
 use engine::reload::{Scope, Survey};
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files, process, unit_files};
 use host::{Host, MachineFile};
-use logic::benchmark::cache::Unusable;
 use logic::change::Change;
 use logic::config::Loaded;
 use logic::config::settings::RamdiskSettings;
@@ -35,6 +34,7 @@ use logic::plan::Plan;
 use logic::proc::{self, Mounts, SwapLine, kernel_version};
 use logic::ramdisk_health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
+use logic::verdict::Unusable;
 
 /// Symbolic links that the kernel follows in a path (path_resolution(7)).
 const MOST_LINKS: u32 = 40;

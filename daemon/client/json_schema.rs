@@ -4,10 +4,10 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::{doctor, fixture, plan, report, stats};
-use logic::benchmark::cache::Stored;
-use logic::benchmark::report::Report;
+use bench::report::Report;
 use logic::plan::report::PlanReport;
 use logic::sample::Snapshot;
+use logic::verdict::Stored;
 
 /// One definition per document, and those of their parts. The descriptions are those of the types.
 fn schema() -> Value {

@@ -13,12 +13,11 @@ use serde::{Serialize, Serializer};
 
 use super::args::{Cli, Json};
 use super::{doctor, out, problems, read};
-use engine::benchmark::keep;
+use bench::keep;
+use bench::report::{self as benchmark, Timing};
 use engine::{Error, gather};
 use host::linux::files;
 use host::{Host, MachineFile};
-use logic::benchmark::cache::Stored;
-use logic::benchmark::report::{self as benchmark, Timing};
 use logic::device::algorithm::known_name;
 use logic::device::attribute::Attribute;
 use logic::exit::ExitStatus;
@@ -31,6 +30,7 @@ use logic::ramdisk::status::{LoadState, SaveResult};
 use logic::sample::{
     DeviceView, MemoryView, RamdiskView, RoleView, SCHEMA_VERSION, Snapshot, StateView, Stats,
 };
+use logic::verdict::Stored;
 use logic::vm::Tunable;
 
 /// The usual name of the file.
@@ -701,7 +701,7 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use logic::benchmark::cache::Key;
+    use logic::verdict::Key;
 
     /// Replaces all texts of a value, and the keys of its maps, that can be any text: those of fixed words cannot.
     fn plant<T: Serialize + DeserializeOwned>(value: &T, secret: &str) -> T {

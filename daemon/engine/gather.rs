@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 
 use super::error::Error;
 use host::{Errno, Host, HostError, MachineFile};
-use logic::benchmark::cache::{self, Brief, Key, Stored, Unusable};
-use logic::benchmark::score::Profile;
 use logic::config::settings::{MountSettings, Principal, Settings};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
@@ -21,7 +19,7 @@ use logic::ramdisk::place::passthrough;
 use logic::ramdisk::status::RamdiskStatus;
 use logic::record::{Damaged, Record, Target, Undo};
 use logic::request::{Request, Store};
-use logic::vm::{Advice, Tunable};
+use logic::vm::Tunable;
 
 /// Reads everything needed to plan these settings.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
@@ -59,10 +57,10 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
         facts.lacks_memory_controller = !controllers.split_whitespace().any(|name| name == "memory");
     }
     if settings.vm.is_some() {
-        facts.advice = advice(host, &facts, settings.benchmark.profile);
+        facts.advice = super::verdict::advice(host, &facts, settings.benchmark.profile);
     }
     if settings.uses_verdict() {
-        let found = verdict::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
+        let found = super::verdict::stored::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
         facts.best = Some(found.map(|stored| stored.algorithm));
     }
     places(host, settings, &mut facts);
@@ -159,42 +157,13 @@ fn tunables<H: Host>(host: &H) -> BTreeMap<Tunable, String> {
     Tunable::ALL.into_iter().filter_map(read).collect()
 }
 
-/// The benchmark's verdict, if it is valid for this machine and profile. An unreadable verdict counts as none.
-fn verdict<H: Host, R: DeserializeOwned>(
-    host: &H,
-    facts: &Facts,
-    profile: Profile,
-) -> Result<Stored<R>, Unusable> {
-    let text: Result<String, HostError> = host.text(MachineFile::Verdict).or_else(absent);
-    let text = text.map_err(|error| Unusable::Damaged(error.to_string()))?;
-    let now = verdict_key(host, facts.specimen().map(|device| device.algorithms.as_slice()));
-    cache::read(Some(&text), &now, profile)
-}
-
-fn advice<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Option<Advice> {
-    let stored = verdict::<H, Brief>(host, facts, profile).ok()?;
-    let swappiness = stored.report.verdict.swappiness.map(u64::from);
-    Some(Advice { swappiness, page_in_ns: stored.page_in_ns })
-}
-
-/// What a verdict depends on, on this machine. `algorithms` is `None` if there is no device to read them from.
-pub(super) fn verdict_key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
-    let text = |file| host.text(file).unwrap_or_default();
-    Key::new(
-        &text(MachineFile::KernelRelease),
-        &text(MachineFile::Cpuinfo),
-        &text(MachineFile::OnlineCpus),
-        algorithms,
-    )
-}
-
 /// Other zram managers found on this machine.
 pub fn other_managers<H: Host>(host: &H) -> Vec<OtherManager> {
     OtherManager::at_work(|path| host.path_kind(path), |file| host.has_section(file))
 }
 
 /// `/proc/meminfo`.
-pub(super) fn memory<H: Host>(host: &H) -> Result<proc::Memory, HostError> {
+pub fn memory<H: Host>(host: &H) -> Result<proc::Memory, HostError> {
     Ok(proc::parse_meminfo(&host.text(MachineFile::Meminfo)?))
 }
 
@@ -205,7 +174,7 @@ pub fn machine<H: Host>(host: &H) -> Facts {
 }
 
 /// How busy the machine is. Files that cannot be read count as those that the kernel lacks.
-pub(super) fn usage<H: Host>(host: &H) -> Usage {
+pub fn usage<H: Host>(host: &H) -> Usage {
     let text = |file| host.text(file).ok();
     let [memory, cpu, load] =
         [MachineFile::MemoryPressure, MachineFile::CpuPressure, MachineFile::Loadavg].map(text);
@@ -223,7 +192,7 @@ pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
 }
 
 /// Reads a file or directory that the kernel lacks as empty.
-pub(super) fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
+pub fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
     if error.is(host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
 }
 

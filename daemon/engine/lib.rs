@@ -5,7 +5,6 @@
 //! reports every error; a second run after any failure or kill converges.
 
 pub mod apply;
-pub mod benchmark;
 mod create;
 pub mod device;
 pub mod error;
@@ -14,7 +13,7 @@ pub mod incompressible;
 pub mod init;
 pub mod maintain;
 pub mod off;
-mod perform;
+pub mod perform;
 pub mod provision;
 pub mod ramdisk;
 pub mod reload;
@@ -24,6 +23,7 @@ pub mod scratch;
 mod self_test;
 pub mod status;
 mod undo;
+pub mod verdict;
 pub mod work;
 
 pub use error::{Error, ErrorKind};

@@ -327,14 +327,14 @@ fn set_memory_limit<H: Host>(host: &mut H, number: u32, bytes: u64) -> Result<()
 }
 
 /// The header of a swap area for the whole device.
-pub(super) fn swap_header<H: Host>(host: &mut H, number: u32, label: &str) -> Result<Vec<u8>, Error> {
+pub fn swap_header<H: Host>(host: &mut H, number: u32, label: &str) -> Result<Vec<u8>, Error> {
     let size = gather::device(host, number)?.disk_size;
     let page = usize::try_from(host.page_size()).unwrap_or(4096);
     swap_header::build(size, page, host.random(), label)
         .map_err(|error| Error::failed(format!("zram{number}: write a swap header: {error}")))
 }
 
-pub(super) fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {
+pub fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {
     while_busy(host, number, |host| host.swap_on(number, SwapSpec { priority, discard }))?;
     let swaps = gather::swaps(host)?;
     match swaps.iter().find(|swap| swap.zram_number() == Some(number)) {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::benchmark::cache::Unusable;
 use super::device::algorithm::Algorithm;
 pub use super::device::state::{DeviceFacts, Seen};
 use super::proc::{Memory, MountLine, SwapLine, mount_of, top};
@@ -10,6 +9,7 @@ use super::ramdisk::UnitRamdisk;
 use super::ramdisk::status::SnapshotLine;
 use super::raw_path::RawPath;
 use super::record::{Damaged, Record, Target};
+use super::verdict::Unusable;
 use super::vm::{Advice, Tunable};
 
 /// All facts that the planner uses.

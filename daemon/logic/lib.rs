@@ -3,7 +3,6 @@
 //! Nothing in this crate does I/O, reads a clock, starts a thread or a process, or uses a bus, so every decision can be
 //! tested with a table of inputs. `tests/fast/layers.rs` enforces this.
 
-pub mod benchmark;
 pub mod change;
 pub mod config;
 pub mod device;
@@ -43,6 +42,7 @@ pub mod table;
 pub mod text;
 pub mod unit;
 pub mod unit_name;
+pub mod verdict;
 pub mod view;
 pub mod vm;
 pub mod word;

@@ -11,12 +11,11 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::benchmark::score::Profile;
-use crate::benchmark::{ramdisk, swap};
 use crate::device::algorithm::Algorithm;
 use crate::maintain::Cause;
 use crate::maintain::pass::Pages;
 use crate::ramdisk::SaveReason;
+use crate::verdict::Profile;
 
 /// Name of the work of [`Order::Benchmark`].
 pub const BENCHMARK: &str = "benchmark";
@@ -29,9 +28,9 @@ pub enum Order {
     /// Measures algorithms, and stores the verdict.
     Benchmark(Benchmark),
     /// Compares tmpfs, compressed memory and disks.
-    BenchRamdisk(ramdisk::Options),
+    BenchRamdisk(BenchRamdisk),
     /// Times page faults on private swap.
-    BenchSwap(swap::Options),
+    BenchSwap(BenchSwap),
     /// Recompresses and writes back idle pages.
     Maintain(Maintain),
     /// Switches compressed swap off before hibernation.
@@ -258,6 +257,40 @@ fn is_asked(reason: &SaveReason) -> bool {
     *reason == SaveReason::Asked
 }
 
+/// Name of the work of [`BenchRamdisk`], and of its files.
+pub const BENCH_RAMDISK: &str = "bench-ramdisk";
+
+/// What to compare.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchRamdisk {
+    /// Directories on disks.
+    pub paths: Vec<PathBuf>,
+    /// Bytes to write and read in each pass; `None` for the default.
+    pub size: Option<u64>,
+    /// File with real data; `None` for a sample of the machine's own files.
+    pub data: Option<PathBuf>,
+    /// Algorithms for zram; empty for the kernel's default.
+    pub algorithms: Vec<Algorithm>,
+}
+
+/// Name of the work of [`BenchSwap`], and of its files.
+pub const BENCH_SWAP: &str = "bench-swap";
+
+/// What to measure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchSwap {
+    /// Bytes of memory; `None` for the default.
+    pub memory: Option<u64>,
+    /// File with its contents; `None` for a sample of the machine's own files.
+    pub data: Option<PathBuf>,
+    /// Algorithms; empty for those worth measuring that the kernel offers.
+    pub algorithms: Vec<Algorithm>,
+    /// Values of `vm.page-cluster`; empty for all up to [`LARGEST_CLUSTER`].
+    pub page_clusters: Vec<u8>,
+}
+
 impl RamdiskOrder {
     /// On its newest snapshot, as root asks for it.
     pub fn named(name: impl Into<String>) -> RamdiskOrder {
@@ -282,8 +315,8 @@ impl Order {
     pub fn work(&self) -> String {
         match self {
             Order::Benchmark(_) => BENCHMARK.to_owned(),
-            Order::BenchRamdisk(_) => ramdisk::WORK.to_owned(),
-            Order::BenchSwap(_) => swap::WORK.to_owned(),
+            Order::BenchRamdisk(_) => BENCH_RAMDISK.to_owned(),
+            Order::BenchSwap(_) => BENCH_SWAP.to_owned(),
             Order::Maintain(_) => MAINTENANCE.to_owned(),
             Order::Hook(hook) => Hook::work(&hook.name),
             order => order.ramdisk().map_or_else(String::new, |disk| RamdiskOrder::work(&disk.name)),

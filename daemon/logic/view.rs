@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::benchmark::score::Profile;
 use super::change::Change;
 use super::config::Loaded;
 use super::config::edit::Edit;
@@ -17,6 +16,7 @@ use super::finding::{Finding, Level};
 use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
 use super::ramdisk::UnitRamdisk;
+use super::verdict::Profile;
 
 /// The parts of the configuration that other programs than the planner need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

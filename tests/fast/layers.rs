@@ -9,12 +9,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The crates below `daemon/`, from the bottom up, and the crates that each may use.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("logic", &[]),
     ("host", &["logic"]),
     ("engine", &["logic", "host"]),
+    ("bench", &["logic", "host", "engine"]),
     ("service", &["logic", "host", "engine"]),
-    ("client", &["logic", "host", "engine", "service"]),
+    ("client", &["logic", "host", "engine", "bench", "service"]),
     ("sim", &["logic", "host"]),
 ];
 
@@ -25,12 +26,12 @@ const PROGRAMS: [&str; 2] = ["bin/zramd_setup", "bin/zramd_worker"];
 const RESERVED: [(&str, &[&str]); 4] = [
     ("tokio", &["service", "client"]),
     ("zbus", &["service", "client"]),
-    ("rustix", &["host", "engine", "service"]),
+    ("rustix", &["host", "bench", "service"]),
     ("libc", &["host", "engine", "service"]),
 ];
 
 /// Names that a crate must not use although Cargo allows it.
-const FORBIDDEN: [(&str, &[&str]); 4] = [
+const FORBIDDEN: [(&str, &[&str]); 5] = [
     (
         "logic",
         &[
@@ -50,6 +51,7 @@ const FORBIDDEN: [(&str, &[&str]); 4] = [
     ),
     ("host", &["logic::config::settings"]),
     ("engine", &["async fn", "std::fs"]),
+    ("bench", &["async fn", "std::fs"]),
     ("client", &["engine::apply", "engine::provision"]),
 ];
 

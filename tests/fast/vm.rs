@@ -3,14 +3,14 @@
 use crate::support::{golden, mistake};
 use engine::reload::{Scope, survey};
 use engine::sample;
-use logic::benchmark::cache::{Key, SCHEMA_VERSION, Stored};
-use logic::benchmark::score::Profile;
 use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::device::algorithm::Algorithm;
 use logic::finding::Code;
 use logic::plan::{Activation, Decision};
 use logic::record::Target;
+use logic::verdict::Profile;
+use logic::verdict::{Key, SCHEMA_VERSION, Stored};
 use logic::view::View;
 use logic::vm::Tunable;
 use sim::kernel::KernelConfig;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use crate::support::{
     can_use_real_kernel, eventually, in_a_better_moment, real_kernel_lock, scratch_is_recorded, setup,
 };
-use engine::benchmark::measure::{Direction, Pass, Spec, pass};
-use engine::benchmark::sample::{Source, collect};
-use engine::benchmark::{Options, run};
+use bench::measure::{Direction, Pass, Spec, pass};
+use bench::sample::{Source, collect};
+use bench::{Options, run};
 use engine::scratch::Scratch;
 use host::Host;
 use host::linux::LinuxHost;

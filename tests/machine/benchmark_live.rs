@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{bench_run, can_use_real_kernel, real_kernel_lock, skip};
-use engine::benchmark::sample::{Source, collect};
+use bench::sample::{Source, collect};
 use engine::scratch::Scratch;
 use fastrand::Rng;
 use host::linux::LinuxHost;
@@ -95,7 +95,7 @@ fn reads(number: u32) -> u64 {
 }
 
 fn counter(name: &str) -> u64 {
-    logic::benchmark::advice::counter(&fs::read_to_string("/proc/vmstat").unwrap(), name)
+    bench::advice::counter(&fs::read_to_string("/proc/vmstat").unwrap(), name)
 }
 
 #[test]

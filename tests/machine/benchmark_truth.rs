@@ -12,21 +12,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::support::{PYTHON, can_use_real_kernel, has_program, in_a_better_moment, real_kernel_lock, skip};
-use engine::benchmark::measure::{Direction, Pass, Spec, pass};
-use engine::benchmark::sample::Source;
-use engine::benchmark::{self, Measured, Options};
+use bench::candidates;
+use bench::choice::{Before, LEVEL_MARGIN, MARGIN, Scored, choose};
+use bench::measure::{Direction, Pass, Spec, pass};
+use bench::sample::Source;
+use bench::score::{Aim, Figures, cap_ns, score};
+use bench::statistics::Estimate;
+use bench::{Measured, Options};
 use engine::scratch::Scratch;
 use engine::work::Stopped;
 use fastrand::Rng;
 use host::linux::LinuxHost;
 use host::linux::pages::Pages;
 use host::linux::public_files;
-use logic::benchmark::candidates;
-use logic::benchmark::score::{Aim, Figures, Profile, cap_ns, score};
-use logic::benchmark::statistics::Estimate;
-use logic::benchmark::verdict::{Before, LEVEL_MARGIN, MARGIN, Scored, choose};
 use logic::device::algorithm::Algorithm;
 use logic::device::stat::MmStat;
+use logic::verdict::Profile;
 use serde_json::Value;
 
 const PAGE: usize = 4096;
@@ -63,7 +64,7 @@ fn write_all(scratch: &Scratch, pages: &Pages) -> Pass {
 fn run(file: &Path, algorithms: Vec<Algorithm>, profile: Profile, before: Before) -> Measured {
     let source = Source::File(file.to_owned());
     let options = Options { algorithms, source, profile, before, ..Options::default() };
-    in_a_better_moment(|| benchmark::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}))
+    in_a_better_moment(|| bench::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}))
 }
 
 /// `mm_stat` of a device filled by dd, with that number of copies of a file.
@@ -160,7 +161,7 @@ fn the_ratio_is_that_of_a_full_device() {
         budget: std::time::Duration::from_secs(30),
         ..Options::default()
     };
-    let measured = in_a_better_moment(|| benchmark::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}));
+    let measured = in_a_better_moment(|| bench::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}));
     let row = &measured.report.results[0];
     assert_eq!(measured.report.data.pages, PAGES as u64);
     // A device that is full of these pages. With one copy, half-empty pages of the allocator would count for 3 % or more.
@@ -437,7 +438,7 @@ fn noisy() {
         let mut wrong: Vec<Vec<String>> = Vec::new();
         for _ in 0..RUNS {
             let _lock = real_kernel_lock();
-            let measured = match benchmark::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}) {
+            let measured = match bench::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}) {
                 Ok(measured) => measured,
                 Err(Stopped::Postponed(_)) => {
                     refused += 1;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use engine::benchmark::keep;
+use engine::verdict;
 use host::StateFile;
 use host::linux::{LinuxHost, durable};
-use logic::benchmark::cache::{FILE, SCHEMA_VERSION, Stored};
-use logic::benchmark::score::Profile;
 use logic::device::algorithm::Algorithm;
+use logic::verdict::Profile;
+use logic::verdict::{FILE, SCHEMA_VERSION, Stored};
 
 /// The verdict, and the write-back budget of maintenance.
 const FILES: [&str; 2] = [FILE, StateFile::Budget.path()];
@@ -29,7 +29,7 @@ impl Verdict {
         let stored = Stored {
             schema_version: SCHEMA_VERSION,
             measured_unix: 1,
-            key: keep::key_now(&LinuxHost::new("/")),
+            key: verdict::key_now(&LinuxHost::new("/")),
             profile: Profile::default(),
             algorithm: Algorithm::parse(algorithm).unwrap(),
             better_runs: 0,

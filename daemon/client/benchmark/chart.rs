@@ -8,8 +8,8 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use bench::report::{Report, Row};
 use engine::Error;
-use logic::benchmark::report::{Report, Row};
 
 const SIZE: (u32, u32) = (1120, 560);
 const FONT: &str = "sans-serif";

@@ -17,19 +17,20 @@ use super::changes;
 use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::{out, read, worker};
-use engine::benchmark::keep;
+use bench::keep;
+use bench::report::{Cluster, Report, Row};
+use bench::score::Aim;
 use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::{LinuxHost, clock, work};
-use logic::benchmark::cache::Stored;
-use logic::benchmark::report::{Cluster, Report, Row};
-use logic::benchmark::score::{Aim, Profile};
 use logic::device::algorithm::Algorithm;
 use logic::exit::ExitStatus;
 use logic::maintain::span;
 use logic::order::{BENCHMARK, Benchmark, Order, PageCluster};
 use logic::table;
+use logic::verdict::Profile;
+use logic::verdict::Stored;
 use logic::work::Work;
 
 /// Object path and interface on the bus.
@@ -166,7 +167,7 @@ pub fn forget(ask_password: bool) -> Result<ExitStatus, Error> {
             Ok(ExitStatus::Success)
         }));
     }
-    if !keep::forget(Path::new("/"))? {
+    if !engine::verdict::forget(Path::new("/"))? {
         out::line("no measurement yet");
     }
     Ok(ExitStatus::Success)
@@ -307,7 +308,7 @@ fn clusters(report: &Report) -> String {
 mod tests {
     use crate::benchmark::chart::sample_report;
     use crate::benchmark::*;
-    use logic::benchmark::cache::Key;
+    use logic::verdict::Key;
 
     #[test]
     fn the_table_marks_the_choice_and_explains_itself() {

@@ -2,15 +2,15 @@
 
 use crate::args::BenchRamdisk;
 use crate::{out, worker};
+use bench::ramdisk::report::{Contents, Report, Row};
 use engine::Error;
-use logic::benchmark::ramdisk::{Contents, Options, Report, Row};
 use logic::exit::ExitStatus;
 use logic::human::human;
-use logic::order::Order;
+use logic::order::{self, Order};
 use logic::table;
 
 pub fn run(words: &BenchRamdisk) -> Result<ExitStatus, Error> {
-    let options = Options {
+    let options = order::BenchRamdisk {
         paths: words.paths.clone(),
         size: words.size,
         data: words.data.clone(),
@@ -66,8 +66,8 @@ fn line(row: &Row) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::benchmark::ramdisk::*;
-    use logic::benchmark::latency::Latency;
-    use logic::benchmark::ramdisk::{Access, Pass};
+    use bench::latency::Latency;
+    use bench::ramdisk::report::{Access, Pass};
 
     fn row(medium: &str, access: Access) -> Row {
         let pass = Pass { bytes_per_second: 1_500_000_000, slowest_block_ns: 1_000_000 };

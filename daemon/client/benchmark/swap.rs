@@ -2,15 +2,15 @@
 
 use crate::args::BenchSwap;
 use crate::{out, worker};
+use bench::swap::report::{Report, Row};
 use engine::Error;
-use logic::benchmark::swap::{Options, Report, Row};
 use logic::exit::ExitStatus;
 use logic::human::human;
-use logic::order::Order;
+use logic::order::{self, Order};
 use logic::table;
 
 pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
-    let options = Options {
+    let options = order::BenchSwap {
         memory: words.memory,
         data: words.data.clone(),
         algorithms: words.algorithm.clone(),
@@ -58,7 +58,7 @@ fn line(row: &Row) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::benchmark::swap::*;
-    use logic::benchmark::latency::Latency;
+    use bench::latency::Latency;
     use logic::device::algorithm::Algorithm;
 
     #[test]

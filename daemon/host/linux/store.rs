@@ -13,7 +13,7 @@ use super::lock;
 use crate::{HostError, RecordFile};
 
 /// The verdict of the benchmark, which is kept over reboots.
-pub const VERDICT: &str = logic::benchmark::cache::FILE;
+pub const VERDICT: &str = logic::verdict::FILE;
 
 /// The record directory, for messages.
 pub const DIRECTORY: &str = "/run/zramd";

@@ -284,11 +284,11 @@ fn written_name(assignment: &Assignment) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::score::Profile;
     use crate::config::keys;
     use crate::config::settings::{PageSource, When};
     use crate::ramdisk::{OnFailure, Persist};
     use crate::resize::OnChange;
+    use crate::verdict::Profile;
 
     #[test]
     fn every_word_of_a_key_stands_for_something() {

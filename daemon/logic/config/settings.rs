@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::benchmark::score::Profile;
 use crate::device::algorithm::Algorithm;
 use crate::expr::Expr;
 use crate::maintain::age::Range;
@@ -17,6 +16,7 @@ use crate::origin::Origin;
 use crate::ramdisk::KeepSettings;
 use crate::request::{Choice, Purpose, Store};
 use crate::resize::OnChange;
+use crate::verdict::Profile;
 use crate::vm::Tunable;
 
 /// The size in `config/defaults.toml`.

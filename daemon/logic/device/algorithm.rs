@@ -129,7 +129,7 @@ pub mod apart {
     /// The two fields.
     #[derive(Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub(crate) struct Fields {
+    pub struct Fields {
         /// Kernel spelling.
         algorithm: String,
         /// Its parameters, for example `level`.

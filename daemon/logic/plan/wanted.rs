@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::check;
 use super::{Activation, Candidate, Decision, Item, refuse};
-use crate::benchmark::cache::Unusable;
 use crate::config::settings::{
     Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamdiskSettings, Settings, SizeExpr,
     SizeRule,
@@ -20,6 +19,7 @@ use crate::record::Target;
 use crate::request::{
     Choice, DeviceRequest, KeepRequest, MountRequest, Purpose, RamdiskRequest, Request, Store, Writeback,
 };
+use crate::verdict::Unusable;
 
 /// The algorithms that `auto` tries before the kernel's default.
 ///

@@ -15,15 +15,14 @@ use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::watch::follow_directory;
 use crate::work::Call;
-use engine::benchmark::keep;
 use host::linux::LinuxHost;
 use host::linux::files;
 use host::linux::store::VERDICT;
 use host::{Host, MachineFile};
-use logic::benchmark::cache::{self, Brief, BriefRow, Figures, Stored, Unusable};
-use logic::benchmark::score::Profile;
 use logic::device::algorithm::Algorithm;
 use logic::order::{self, BENCHMARK, Order};
+use logic::verdict::Profile;
+use logic::verdict::{self, Brief, BriefRow, Figures, Stored, Unusable};
 
 /// The benchmark object.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ pub(crate) fn path() -> String {
 fn stored<R: DeserializeOwned>(profile: Profile) -> std::result::Result<Stored<R>, Unusable> {
     let host = LinuxHost::new("/");
     let text = host.text(MachineFile::Verdict).unwrap_or_default();
-    cache::read(Some(&text), &keep::key_now(&host), profile)
+    verdict::read(Some(&text), &engine::verdict::key_now(&host), profile)
 }
 
 /// Announces each change of the verdict, by `zramd-worker`, by Forget or by root.
@@ -228,7 +227,7 @@ impl Benchmark {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
         auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
-        blocking::run(|| keep::forget(Path::new("/"))).await?;
+        blocking::run(|| engine::verdict::forget(Path::new("/"))).await?;
         Ok(())
     }
 }

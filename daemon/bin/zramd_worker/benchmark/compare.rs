@@ -2,21 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use engine::benchmark;
 use engine::work::{Reporter, Stopped};
 use host::linux::LinuxHost;
-use logic::benchmark as report;
 use logic::exit::ExitStatus;
+use logic::order;
 use serde::Serialize;
 
 use crate::{configured, frame};
 
-pub fn ramdisk(options: &report::ramdisk::Options) -> ExitStatus {
-    run(options, report::ramdisk::WORK, benchmark::ramdisk::run)
+pub fn ramdisk(options: &order::BenchRamdisk) -> ExitStatus {
+    run(options, order::BENCH_RAMDISK, bench::ramdisk::run)
 }
 
-pub fn swap(options: &report::swap::Options) -> ExitStatus {
-    run(options, report::swap::WORK, benchmark::swap::run)
+pub fn swap(options: &order::BenchSwap) -> ExitStatus {
+    run(options, order::BENCH_SWAP, bench::swap::run)
 }
 
 fn run<O, R: Serialize>(

@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use engine::benchmark;
-use engine::benchmark::sample::Source;
-use engine::benchmark::{Options, keep};
+use bench::choice::Before;
+use bench::sample::Source;
+use bench::{Options, keep};
 use engine::work::{Reporter, Stopped};
 use host::Host;
 use host::linux::LinuxHost;
 use host::out;
-use logic::benchmark::verdict::Before;
 use logic::config::settings::When;
 use logic::exit::ExitStatus;
 use logic::order::{BENCHMARK, Benchmark as Order};
@@ -85,7 +84,7 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
             short_of_memory: stored.report.short_of_memory,
         };
     }
-    let measured = benchmark::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
+    let measured = bench::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
     reporter.detail(&measured.report)?;
     // An incomplete verdict does not replace another one.
     if kept && (stored.is_none() || measured.provisional.is_empty()) {

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use crate::latency::at_share;
+use crate::statistics::Estimate;
+use engine::Error;
 use fastrand::Rng;
 use host::HostError;
 use host::linux::direct::Direct;
 use host::linux::interrupt;
 use host::linux::pages::Pages;
-use logic::benchmark::latency::at_share;
-use logic::benchmark::statistics::Estimate;
 
 /// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::score::Profile;
 use crate::device::algorithm::{Algorithm, apart};
+use crate::word::{of_word, word};
 
 /// Path of the file.
 pub const FILE: &str = "/var/lib/zramd/benchmark.json";
@@ -14,6 +14,35 @@ pub const FILE: &str = "/var/lib/zramd/benchmark.json";
 pub const SCHEMA_VERSION: u32 = 1;
 /// Version of score, candidates and method. Incremented when they would lead to another verdict.
 pub const POLICY_VERSION: u32 = 3;
+
+/// What to optimise for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkProfile"))]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Least time per page.
+    Latency,
+    /// Most memory if this machine has been short of it, least time otherwise.
+    #[default]
+    Balanced,
+    /// Most memory.
+    Capacity,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Profile; 3] = [Profile::Latency, Profile::Balanced, Profile::Capacity];
+
+    /// Its word in the configuration.
+    pub fn word(self) -> &'static str {
+        word(self)
+    }
+
+    /// Parses the word; `None` if it is unknown.
+    pub fn parse(word: &str) -> Option<Profile> {
+        of_word(word)
+    }
+}
 
 /// What a verdict depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

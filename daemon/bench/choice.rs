@@ -3,7 +3,7 @@
 
 use super::score::Aim;
 use super::statistics::Estimate;
-use crate::device::algorithm::Algorithm;
+use logic::device::algorithm::Algorithm;
 
 /// Minimum improvement of the score to change the algorithm, as a fraction.
 pub const MARGIN: f64 = 0.10;

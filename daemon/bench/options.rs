@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::sample::Source;
-use crate::work::Stopped;
-use logic::benchmark::score::Profile;
-use logic::benchmark::verdict::Before;
+use crate::choice::Before;
+use engine::work::Stopped;
 use logic::device::algorithm::Algorithm;
+use logic::verdict::Profile;
 
 /// What to measure.
 #[derive(Debug, Clone)]

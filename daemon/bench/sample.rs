@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use super::calibrated;
 use super::page_buffer::{PageBuffer, Sample};
 use super::swap_contents::{FilledSwap, calibrating_swap, fullest_swap};
-use crate::Error;
-use crate::gather;
+use crate::{maps as mappings, synthetic};
+use engine::Error;
+use engine::gather;
 use fastrand::Rng;
 use host::Host;
 use host::linux::direct::Direct;
 use host::linux::interrupt;
 use host::linux::pages::Pages;
 use host::linux::process_memory::{ProcessMemory, maps, others};
-use logic::benchmark::{maps as mappings, synthetic};
 use logic::config::settings::PageSource;
 use logic::human::human;
 
@@ -287,7 +287,7 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::page_buffer::is_same_filled;
+    use crate::page_buffer::is_same_filled;
     use host::linux::LinuxHost;
 
     #[test]

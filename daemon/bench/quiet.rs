@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::psi::{Pressure, Usage};
+use logic::psi::{Pressure, Usage};
 
 /// Above this percentage of time in which some task waits, memory counts as short, and figures are not those of the algorithm.
 const MEMORY_PERCENT: f64 = 5.0;
@@ -47,7 +47,7 @@ pub fn meanwhile(begun: &Usage, now: &Usage, elapsed: Duration, idle: bool) -> O
 #[allow(clippy::unnecessary_wraps)]
 mod tests {
     use super::*;
-    use crate::psi::Stall;
+    use logic::psi::Stall;
 
     fn waiting(avg10: f64, millis: u64) -> Option<Pressure> {
         let some = Stall { avg10, total: Duration::from_millis(millis) };

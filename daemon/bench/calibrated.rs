@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use super::measure::{Direction, Spec, pass};
 use super::page_buffer::{PageBuffer, Sample};
 use super::swap_contents::FilledSwap;
-use crate::Error;
-use crate::scratch::Scratch;
+use crate::calibrate::{Class, Target};
+use crate::synthetic;
+use engine::Error;
+use engine::scratch::Scratch;
 use fastrand::Rng;
 use host::Host;
 use host::linux::pages::Pages;
 use host::linux::public_files;
-use logic::benchmark::calibrate::{Class, Target};
-use logic::benchmark::synthetic;
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 

@@ -1,6 +1,6 @@
 //! Mixes generated and public pages so that they compress like the pages that a device stores.
 
-use crate::device::stat::{BdStat, MmStat};
+use logic::device::stat::{BdStat, MmStat};
 
 /// With fewer stored pages, the statistics of a device are not used.
 pub const LEAST_PAGES: u64 = 4096;

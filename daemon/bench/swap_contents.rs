@@ -1,12 +1,12 @@
 //! The zram swap that stores the most, and its statistics.
 
+use crate::calibrate::Target;
 use host::Host;
-use logic::benchmark::calibrate::Target;
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, MmStat};
 
-use crate::Error;
-use crate::gather;
+use engine::Error;
+use engine::gather;
 
 /// Compressed swap.
 pub(super) struct FilledSwap {

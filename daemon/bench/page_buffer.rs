@@ -1,9 +1,9 @@
 //! Pages that are collected one by one.
 
+use crate::report::Data;
 use host::linux::pages::Pages;
-use logic::benchmark::report::Data;
 
-use crate::Error;
+use engine::Error;
 
 /// Sampled pages and their description.
 #[derive(Debug)]

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::score::{Aim, Profile};
+use super::score::Aim;
 use super::statistics::Estimate;
-use crate::device::algorithm::{Algorithm, apart};
+use logic::device::algorithm::{Algorithm, apart};
+use logic::verdict::Profile;
 
 /// Version of the format.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -161,7 +162,7 @@ pub struct Cluster {
 impl Report {
     /// What counted.
     pub fn aim(&self) -> Aim {
-        self.profile.aim(self.short_of_memory)
+        Aim::of(self.profile, self.short_of_memory)
     }
 
     /// The row of the chosen algorithm, if it was measured.

@@ -1,24 +1,27 @@
 //! `bench ramdisk`: compares tmpfs, compressed memory and disks, with the same requests and data.
 
+pub mod report;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::error::{Error, ErrorKind};
-use crate::gather;
-use crate::scratch::Scratch;
-use crate::work::{Reporter, Stopped};
+use self::report::{Access, BLOCK, Contents, Pass, Report, Row, SCHEMA_VERSION, size};
+use crate::latency::Latency;
+use engine::gather;
+use engine::scratch::Scratch;
+use engine::work::{Reporter, Stopped};
+use engine::{Error, ErrorKind};
 use fastrand::Rng;
 use host::linux::LinuxHost;
 use host::linux::bench_file::{BenchFile, Directory, read_file};
 use host::linux::pages::Pages;
 use host::linux::public_files;
 use host::{Errno, Host, HostError, MkfsSpec};
-use logic::benchmark::latency::Latency;
-use logic::benchmark::ramdisk::{Access, BLOCK, Contents, Options, Pass, Report, Row, SCHEMA_VERSION, size};
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::human::human;
+use logic::order::BenchRamdisk;
 
 /// File system on zram: the default of `[ramdisk]` sections on zram.
 const FS_TYPE: &str = "ext4";
@@ -49,7 +52,7 @@ struct Run<'a> {
 pub fn run(
     host: &mut LinuxHost,
     reporter: &mut Reporter,
-    options: &Options,
+    options: &BenchRamdisk,
     configured: &BTreeSet<u32>,
 ) -> Result<Report, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;

@@ -1,18 +1,18 @@
 //! The measurements of one candidate, and the figures derived from them.
 
 use super::measure::Pass;
-use crate::{Error, ErrorKind};
-use logic::benchmark::candidates::Candidate;
-use logic::benchmark::report::{Baseline, Row, Timing};
-use logic::benchmark::score::{self, Aim, Figures};
-use logic::benchmark::statistics::Estimate;
-use logic::benchmark::verdict::{self, Choice, Scored};
+use crate::candidates::Candidate;
+use crate::choice::{self, Choice, Scored};
+use crate::report::{Baseline, Row, Timing};
+use crate::score::{self, Aim, Figures};
+use crate::statistics::Estimate;
+use engine::{Error, ErrorKind};
 use logic::device::stat::MmStat;
 
 /// Candidates within this factor of the best score are measured again.
-const CONTENDERS: f64 = 1.0 + 3.0 * verdict::MARGIN;
+const CONTENDERS: f64 = 1.0 + 3.0 * choice::MARGIN;
 /// A score with at most this uncertainty needs no further repetition.
-const SURE: f64 = verdict::MARGIN / 4.0;
+const SURE: f64 = choice::MARGIN / 4.0;
 
 /// Measurements of one candidate.
 pub(super) struct Trial {

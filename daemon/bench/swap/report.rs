@@ -1,16 +1,12 @@
 //! Results of `bench swap`: the speed of swapping with each algorithm.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
-use super::latency::Latency;
-use crate::device::algorithm::Algorithm;
+use crate::latency::Latency;
+use logic::device::algorithm::Algorithm;
 
 /// Version of the format of [`Report`].
 pub const SCHEMA_VERSION: u32 = 2;
-/// Name of the job and of its file.
-pub const WORK: &str = "bench-swap";
 /// Largest `vm.page-cluster` that is measured: 8 pages at once.
 pub const LARGEST_CLUSTER: u8 = 3;
 /// Algorithms measured by default, if the kernel offers them. The others are not suited for swap.
@@ -35,20 +31,6 @@ pub struct Row {
     pub fault: Latency,
     /// Stored bytes per byte of memory used.
     pub ratio: f64,
-}
-
-/// What to measure.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// Bytes of memory; `None` for the default.
-    pub memory: Option<u64>,
-    /// File with its contents; `None` for a sample of the machine's own files.
-    pub data: Option<PathBuf>,
-    /// Algorithms; empty for those worth measuring that the kernel offers.
-    pub algorithms: Vec<Algorithm>,
-    /// Values of `vm.page-cluster`; empty for all up to [`LARGEST_CLUSTER`].
-    pub page_clusters: Vec<u8>,
 }
 
 /// The whole comparison.

@@ -1,6 +1,6 @@
 //! The algorithms that are measured.
 
-use crate::device::algorithm::Algorithm;
+use logic::device::algorithm::Algorithm;
 
 /// An algorithm to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]

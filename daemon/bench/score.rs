@@ -6,48 +6,8 @@
 //! * `balanced`: `capacity` if this machine has been short of memory, `latency` otherwise.
 //! * The 99th percentile of decompression must not exceed a cap, because a program waits for it.
 
-use serde::{Deserialize, Serialize};
-
 use super::statistics::Estimate;
-use crate::word::{of_word, word};
-
-/// What to optimise for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkProfile"))]
-#[serde(rename_all = "lowercase")]
-pub enum Profile {
-    /// Least time per page.
-    Latency,
-    /// Most memory if this machine has been short of it, least time otherwise.
-    #[default]
-    Balanced,
-    /// Most memory.
-    Capacity,
-}
-
-impl Profile {
-    /// Every profile.
-    pub const ALL: [Profile; 3] = [Profile::Latency, Profile::Balanced, Profile::Capacity];
-
-    /// Its word in the configuration.
-    pub fn word(self) -> &'static str {
-        word(self)
-    }
-
-    /// Parses the word; `None` if it is unknown.
-    pub fn parse(word: &str) -> Option<Profile> {
-        of_word(word)
-    }
-
-    /// What counts on a machine that has been short of memory, or has not.
-    pub const fn aim(self, short_of_memory: bool) -> Aim {
-        match self {
-            Profile::Capacity => Aim::Capacity,
-            Profile::Balanced if short_of_memory => Aim::Capacity,
-            Profile::Balanced | Profile::Latency => Aim::Latency,
-        }
-    }
-}
+use logic::verdict::Profile;
 
 /// What counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +16,17 @@ pub enum Aim {
     Latency,
     /// Most memory.
     Capacity,
+}
+
+impl Aim {
+    /// What counts with this profile, on a machine that has been short of memory, or has not.
+    pub const fn of(profile: Profile, short_of_memory: bool) -> Aim {
+        match profile {
+            Profile::Capacity => Aim::Capacity,
+            Profile::Balanced if short_of_memory => Aim::Capacity,
+            Profile::Balanced | Profile::Latency => Aim::Latency,
+        }
+    }
 }
 
 /// Measured cost and gain of one algorithm.
@@ -157,10 +128,10 @@ mod tests {
     /// zstd gains 0.083 pages more than lz4 per page swapped out, and costs 4 µs more per page swapped in.
     #[test]
     fn more_memory_pays_only_when_it_is_short() {
-        assert_eq!(best(Profile::Latency.aim(true)), "lz4");
-        assert_eq!(best(Profile::Balanced.aim(false)), "lz4");
-        assert_eq!(best(Profile::Balanced.aim(true)), "zstd");
-        assert_eq!(best(Profile::Capacity.aim(false)), "zstd");
+        assert_eq!(best(Aim::of(Profile::Latency, true)), "lz4");
+        assert_eq!(best(Aim::of(Profile::Balanced, false)), "lz4");
+        assert_eq!(best(Aim::of(Profile::Balanced, true)), "zstd");
+        assert_eq!(best(Aim::of(Profile::Capacity, false)), "zstd");
     }
 
     #[test]

@@ -9,18 +9,19 @@ use super::options::Options;
 use super::page_buffer::Sample;
 use super::sample::{self, Source, collect};
 use super::trial::{Trial, contenders, disturbed, memory_per_page, rows, scores};
-use crate::gather;
-use crate::scratch::Scratch;
-use crate::work::Stopped;
-use crate::{Error, ErrorKind};
+use crate::advice;
+use crate::candidates::{self, Candidate};
+use crate::choice::{self, Choice};
+use crate::quiet;
+use crate::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
+use crate::score::Aim;
+use engine::gather;
+use engine::scratch::Scratch;
+use engine::work::Stopped;
+use engine::{Error, ErrorKind};
 use host::linux::pages::Pages;
 use host::linux::{clock, interrupt, priority};
 use host::{Host, MachineFile};
-use logic::benchmark::advice;
-use logic::benchmark::candidates::{self, Candidate};
-use logic::benchmark::quiet;
-use logic::benchmark::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
-use logic::benchmark::verdict::{self, Choice};
 use logic::device::algorithm::Algorithm;
 use logic::human::human;
 use logic::psi::Usage;
@@ -61,7 +62,7 @@ pub struct Measured {
     pub chosen: Algorithm,
     /// The algorithms that this kernel offers.
     pub offered: Vec<String>,
-    /// See [`verdict::Before::better_runs`].
+    /// See [`choice::Before::better_runs`].
     pub better_runs: u32,
     /// Why the verdict is provisional; empty when it is final.
     pub provisional: String,
@@ -88,7 +89,7 @@ pub fn run<H: Host>(
     let begun = Instant::now();
     if !host.is_privileged() {
         let message = "measuring needs a zram device of its own, and therefore root";
-        return Err(Error::new(crate::ErrorKind::NotPermitted, message).into());
+        return Err(Error::new(engine::ErrorKind::NotPermitted, message).into());
     }
     // A file that cannot be measured is an error now, even if the run would be postponed.
     if let Source::File(path) = &options.source {
@@ -229,7 +230,7 @@ impl<H: Host> Run<'_, H> {
             return Err(why.unwrap_or_else(|| Error::failed("nothing was measured")).into());
         }
         let short_of_memory = self.options.before.short_of_memory || was_short_of_memory(self.host);
-        let aim = self.options.profile.aim(short_of_memory);
+        let aim = Aim::of(self.options.profile, short_of_memory);
         let mut rounds = 1;
         // Keep the time for the reads of several pages.
         while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
@@ -251,7 +252,7 @@ impl<H: Host> Run<'_, H> {
             }
         }
         let scored = scores(&trials, aim, &baseline);
-        let mut choice = verdict::choose(&scored, &self.options.before, &usual(&offered), aim);
+        let mut choice = choice::choose(&scored, &self.options.before, &usual(&offered), aim);
         let provisional = missed(&trials);
         if !provisional.is_empty() {
             choice.reason.push_str(&format!("; {provisional}"));

@@ -1,5 +1,7 @@
 //! `bench swap`: swaps out our own memory to a scratch swap, and times the page faults that read it back.
 
+pub mod report;
+
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::path::Path;
@@ -7,23 +9,22 @@ use std::time::Instant;
 
 use fastrand::Rng;
 
+use self::report::{LARGEST_CLUSTER, Report, Row, SCHEMA_VERSION, USUAL_ALGORITHMS, about_clusters};
 use super::ramdisk::real_data;
-use crate::error::{Error, ErrorKind};
-use crate::gather;
-use crate::perform::{swap_header, swap_on};
-use crate::scratch::Scratch;
-use crate::work::{Reporter, Stopped};
+use crate::advice::counter;
+use crate::latency::Latency;
+use crate::ramdisk::report::size;
+use engine::gather;
+use engine::perform::{swap_header, swap_on};
+use engine::scratch::Scratch;
+use engine::work::{Reporter, Stopped};
+use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::LinuxHost;
 use host::linux::files::read_optional;
 use host::linux::paging::{major_faults, page_out, single_pages};
-use logic::benchmark::advice::counter;
-use logic::benchmark::latency::Latency;
-use logic::benchmark::ramdisk::size;
-use logic::benchmark::swap::{
-    LARGEST_CLUSTER, Options, Report, Row, SCHEMA_VERSION, USUAL_ALGORITHMS, about_clusters,
-};
 use logic::device::algorithm::Algorithm;
+use logic::order::BenchSwap;
 use logic::record::Undo;
 use logic::vm::Tunable;
 
@@ -46,7 +47,7 @@ struct Run<'a> {
 pub fn run(
     host: &mut LinuxHost,
     reporter: &mut Reporter,
-    options: &Options,
+    options: &BenchSwap,
     configured: &BTreeSet<u32>,
 ) -> Result<Report, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
@@ -68,7 +69,7 @@ pub fn run(
 }
 
 impl Run<'_> {
-    fn all(&mut self, scratch: &mut Scratch, options: &Options) -> Result<(), Stopped> {
+    fn all(&mut self, scratch: &mut Scratch, options: &BenchSwap) -> Result<(), Stopped> {
         let algorithms = if options.algorithms.is_empty() {
             let offered = scratch.offered(self.host)?;
             let usual = USUAL_ALGORITHMS.iter().filter(|name| offered.iter().any(|offer| offer == *name));

@@ -4,36 +4,21 @@ use std::path::Path;
 
 use super::run::{Measured, was_short_of_memory};
 use super::sample::source_now;
-use crate::Error;
-use crate::gather::verdict_key;
+use crate::report::Report;
+use engine::Error;
+use engine::verdict::{key, key_now};
 use host::linux::durable;
 use host::linux::store::VERDICT;
 use host::{Host, HostError, MachineFile};
-use logic::benchmark::cache::{self, Key, SCHEMA_VERSION, Stored, Unusable};
-use logic::benchmark::report::Report;
-use logic::benchmark::score::Profile;
 use logic::config::settings::PageSource;
-use logic::device::algorithm::parse_comp_algorithm;
-use logic::device::attribute::Attribute;
-
-/// What a verdict depends on, on this machine. `algorithms` is `None` if there is no device to read them from.
-pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
-    verdict_key(host, algorithms)
-}
-
-/// As [`key`], with the algorithms that the first device offers, if there is one.
-pub fn key_now<H: Host>(host: &H) -> Key {
-    let devices = host.device_numbers().unwrap_or_default();
-    let list = |number| host.read_attribute(number, Attribute::CompAlgorithm).ok();
-    let offered = devices.into_iter().find_map(list).map(|text| parse_comp_algorithm(&text).0);
-    key(host, offered.as_deref())
-}
+use logic::verdict::Profile;
+use logic::verdict::{self, SCHEMA_VERSION, Stored, Unusable};
 
 /// The verdict with all its figures, if it is valid on this machine for this profile.
 pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
-    let text = host.text(MachineFile::Verdict).or_else(crate::gather::absent);
+    let text = host.text(MachineFile::Verdict).or_else(engine::gather::absent);
     let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
-    cache::read(Some(&text), &key_now(host), profile)
+    verdict::read(Some(&text), &key_now(host), profile)
 }
 
 /// Why an automatic run measures again although a verdict is valid; `None` if it need not.
@@ -78,9 +63,4 @@ pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), E
     let text = serde_json::to_string_pretty(&stored)
         .map_err(|error| Error::failed(format!("the verdict: write JSON: {error}")))?;
     Ok(durable::replace(root, VERDICT, &text)?)
-}
-
-/// Removes the verdict; false if there was none.
-pub fn forget(root: &Path) -> Result<bool, Error> {
-    Ok(durable::remove(root, VERDICT)?)
 }

@@ -1,17 +1,12 @@
 //! Results of `bench ramdisk`: tmpfs, compressed memory and disks in one table.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
-use super::latency::Latency;
-use crate::device::algorithm::Algorithm;
-use crate::human::human;
+use crate::latency::Latency;
+use logic::human::human;
 
 /// Version of the format of [`Report`].
 pub const SCHEMA_VERSION: u32 = 2;
-/// Name of the job and of its file.
-pub const WORK: &str = "bench-ramdisk";
 /// Bytes of one sequential request.
 pub const BLOCK: u64 = 1 << 20;
 /// Minimum size of a measurement.
@@ -97,20 +92,6 @@ pub struct Row {
     pub random_read: Latency,
     /// Stored bytes per byte of memory used, on zram.
     pub ratio: Option<f64>,
-}
-
-/// What to compare.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// Directories on disks.
-    pub paths: Vec<PathBuf>,
-    /// Bytes to write and read in each pass; `None` for the default.
-    pub size: Option<u64>,
-    /// File with real data; `None` for a sample of the machine's own files.
-    pub data: Option<PathBuf>,
-    /// Algorithms for zram; empty for the kernel's default.
-    pub algorithms: Vec<Algorithm>,
 }
 
 /// The whole comparison.

@@ -1,0 +1,57 @@
+//! The stored verdict of the benchmark, as far as plan, daemon and `zramdctl` need it.
+
+use std::path::Path;
+
+use super::gather::absent;
+use crate::Error;
+use host::linux::durable;
+use host::linux::store::VERDICT;
+use host::{Host, HostError, MachineFile};
+use logic::device::algorithm::parse_comp_algorithm;
+use logic::device::attribute::Attribute;
+use logic::facts::Facts;
+use logic::verdict::{self, Brief, Key, Profile, Stored, Unusable};
+use logic::vm::Advice;
+use serde::de::DeserializeOwned;
+
+/// The benchmark's verdict, if it is valid for this machine and profile. An unreadable verdict counts as none.
+pub(super) fn stored<H: Host, R: DeserializeOwned>(
+    host: &H,
+    facts: &Facts,
+    profile: Profile,
+) -> Result<Stored<R>, Unusable> {
+    let text: Result<String, HostError> = host.text(MachineFile::Verdict).or_else(absent);
+    let text = text.map_err(|error| Unusable::Damaged(error.to_string()))?;
+    let now = key(host, facts.specimen().map(|device| device.algorithms.as_slice()));
+    verdict::read(Some(&text), &now, profile)
+}
+
+pub(super) fn advice<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Option<Advice> {
+    let stored = stored::<H, Brief>(host, facts, profile).ok()?;
+    let swappiness = stored.report.verdict.swappiness.map(u64::from);
+    Some(Advice { swappiness, page_in_ns: stored.page_in_ns })
+}
+
+/// What a verdict depends on, on this machine. `algorithms` is `None` if there is no device to read them from.
+pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
+    let text = |file| host.text(file).unwrap_or_default();
+    Key::new(
+        &text(MachineFile::KernelRelease),
+        &text(MachineFile::Cpuinfo),
+        &text(MachineFile::OnlineCpus),
+        algorithms,
+    )
+}
+
+/// As [`key`], with the algorithms that the first device offers, if there is one.
+pub fn key_now<H: Host>(host: &H) -> Key {
+    let devices = host.device_numbers().unwrap_or_default();
+    let list = |number| host.read_attribute(number, Attribute::CompAlgorithm).ok();
+    let offered = devices.into_iter().find_map(list).map(|text| parse_comp_algorithm(&text).0);
+    key(host, offered.as_deref())
+}
+
+/// Removes the verdict; false if there was none.
+pub fn forget(root: &Path) -> Result<bool, Error> {
+    Ok(durable::remove(root, VERDICT)?)
+}
