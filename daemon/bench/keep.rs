@@ -7,18 +7,16 @@ use super::sample::source_now;
 use crate::report::Report;
 use engine::Error;
 use engine::verdict::{key, key_now};
+use host::Host;
 use host::linux::durable;
 use host::linux::store::VERDICT;
-use host::{Host, HostError, MachineFile};
 use logic::config::settings::PageSource;
 use logic::verdict::Profile;
-use logic::verdict::{self, SCHEMA_VERSION, Stored, Unusable};
+use logic::verdict::{SCHEMA_VERSION, Stored, Unusable};
 
 /// The verdict with all its figures, if it is valid on this machine for this profile.
 pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
-    let text = host.text(MachineFile::Verdict).or_else(engine::gather::absent);
-    let text: String = text.map_err(|error: HostError| Unusable::Damaged(error.to_string()))?;
-    verdict::read(Some(&text), &key_now(host), profile)
+    engine::verdict::stored(host, &key_now(host), profile)
 }
 
 /// Why an automatic run measures again although a verdict is valid; `None` if it need not.

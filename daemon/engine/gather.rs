@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 
 use super::error::Error;
-use host::{Errno, Host, HostError, MachineFile};
+use super::verdict;
+use host::{Errno, Host, HostError, MachineFile, absent};
 use logic::config::settings::{MountSettings, Principal, Settings};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
@@ -56,11 +57,13 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
         let controllers = host.text(MachineFile::Controllers).unwrap_or_default();
         facts.lacks_memory_controller = !controllers.split_whitespace().any(|name| name == "memory");
     }
+    let offered = facts.specimen().map(|device| device.algorithms.clone());
+    let key = || verdict::key(host, offered.as_deref());
     if settings.vm.is_some() {
-        facts.advice = super::verdict::advice(host, &facts, settings.benchmark.profile);
+        facts.advice = verdict::advice(host, &key(), settings.benchmark.profile);
     }
     if settings.uses_verdict() {
-        let found = super::verdict::stored::<H, IgnoredAny>(host, &facts, settings.benchmark.profile);
+        let found = verdict::stored::<H, IgnoredAny>(host, &key(), settings.benchmark.profile);
         facts.best = Some(found.map(|stored| stored.algorithm));
     }
     places(host, settings, &mut facts);
@@ -189,11 +192,6 @@ pub fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, HostError> {
 /// Mounted file systems.
 pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
     Ok(proc::parse_mountinfo(&host.bytes(MachineFile::Mountinfo)?))
-}
-
-/// Reads a file or directory that the kernel lacks as empty.
-pub fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
-    if error.is(host::Errno::NOENT) { Ok(T::default()) } else { Err(error) }
 }
 
 fn support<H: Host>(host: &H) -> Support {

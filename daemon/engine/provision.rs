@@ -6,12 +6,12 @@ use super::apply::apply as carry_out;
 use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
-    absent, accounts, all_records, gather, machine, offered, other_managers, places, programs, record_of,
-    records, swaps,
+    accounts, all_records, gather, machine, offered, other_managers, places, programs, record_of, records,
+    swaps,
 };
 use super::scratch;
 use super::undo::{is_ours, roll_back, take_back};
-use host::{Cause, Host};
+use host::{Cause, Host, absent};
 use logic::config::Loaded;
 use logic::config::settings::Settings;
 use logic::device::attribute::Attribute;

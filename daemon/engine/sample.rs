@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::error::Error;
-use super::gather::{self, absent};
-use host::{Errno, Host, HostError, MachineFile};
+use super::gather;
+use host::{Errno, Host, HostError, MachineFile, absent};
 use logic::device::algorithm::parse_recomp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::derived::{Frame, derive};

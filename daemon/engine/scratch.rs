@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use super::create;
 use super::error::Error;
-use super::gather::{absent, boot_id, record};
+use super::gather::{boot_id, record};
 use super::perform::{load_module, parameters, set_algorithm, set_disk_size, will_carry};
 use super::retry::while_busy;
 use super::undo::{one, roll_back};
-use host::Host;
+use host::{Host, absent};
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::MmStat;

@@ -2,32 +2,29 @@
 
 use std::path::Path;
 
-use super::gather::absent;
 use crate::Error;
 use host::linux::durable;
 use host::linux::store::VERDICT;
-use host::{Host, HostError, MachineFile};
+use host::{Host, HostError, MachineFile, absent};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
-use logic::facts::Facts;
 use logic::verdict::{self, Brief, Key, Profile, Stored, Unusable};
 use logic::vm::Advice;
 use serde::de::DeserializeOwned;
 
-/// The benchmark's verdict, if it is valid for this machine and profile. An unreadable verdict counts as none.
-pub(super) fn stored<H: Host, R: DeserializeOwned>(
+/// The verdict, if it is valid for a machine with this key, and for this profile. `R` is the report of the benchmark, or what is needed of it.
+pub fn stored<H: Host, R: DeserializeOwned>(
     host: &H,
-    facts: &Facts,
+    now: &Key,
     profile: Profile,
 ) -> Result<Stored<R>, Unusable> {
     let text: Result<String, HostError> = host.text(MachineFile::Verdict).or_else(absent);
     let text = text.map_err(|error| Unusable::Damaged(error.to_string()))?;
-    let now = key(host, facts.specimen().map(|device| device.algorithms.as_slice()));
-    verdict::read(Some(&text), &now, profile)
+    verdict::read(Some(&text), now, profile)
 }
 
-pub(super) fn advice<H: Host>(host: &H, facts: &Facts, profile: Profile) -> Option<Advice> {
-    let stored = stored::<H, Brief>(host, facts, profile).ok()?;
+pub(super) fn advice<H: Host>(host: &H, now: &Key, profile: Profile) -> Option<Advice> {
+    let stored = stored::<H, Brief>(host, now, profile).ok()?;
     let swappiness = stored.report.verdict.swappiness.map(u64::from);
     Some(Advice { swappiness, page_in_ns: stored.page_in_ns })
 }

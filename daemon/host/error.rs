@@ -157,3 +157,8 @@ impl From<HostError> for Error {
         Error::new(kind, error.to_string())
     }
 }
+
+/// Reads a file or directory that the kernel lacks as empty.
+pub fn absent<T: Default>(error: HostError) -> Result<T, HostError> {
+    if error.is(Errno::NOENT) { Ok(T::default()) } else { Err(error) }
+}

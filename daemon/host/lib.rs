@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use error::{Cause, Errno, HostError};
+pub use error::{Cause, Errno, HostError, absent};
 use logic::device::attribute::Attribute;
 use logic::error::Error;
 use logic::facts::PathKind;

@@ -332,8 +332,17 @@ const LICENCES: [&str; 10] = [
 ];
 
 fn is_ours(crate_name: &str) -> bool {
-    ["zramd", "zramd-logic", "zramd-host", "zramd-engine", "zramd-service", "zramd-client", "zramd-sim"]
-        .contains(&crate_name)
+    [
+        "zramd",
+        "zramd-logic",
+        "zramd-host",
+        "zramd-engine",
+        "zramd-bench",
+        "zramd-service",
+        "zramd-client",
+        "zramd-sim",
+    ]
+    .contains(&crate_name)
 }
 
 /// Whether an SPDX expression allows one of these licences. `/` is an old spelling of `OR`.

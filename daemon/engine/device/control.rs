@@ -1,9 +1,9 @@
 //! Simple operations and queries on one device that need no plan.
 
 use crate::error::{Error, ErrorKind};
-use crate::gather::{self, absent};
+use crate::gather;
 use crate::undo;
-use host::Host;
+use host::{Host, absent};
 use logic::device::attribute::Attribute;
 use logic::proc::HIGHEST_DEVICE;
 use logic::record::Target;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::state::{DeviceState, State};
 use crate::error::Error;
-use crate::gather::{self, absent};
-use host::{Host, HostError};
+use crate::gather;
+use host::{Host, HostError, absent};
 use logic::device::algorithm::{Algorithm, parse_recomp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, MmStat};

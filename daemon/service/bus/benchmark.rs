@@ -15,14 +15,14 @@ use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::watch::follow_directory;
 use crate::work::Call;
+use host::Host;
 use host::linux::LinuxHost;
 use host::linux::files;
 use host::linux::store::VERDICT;
-use host::{Host, MachineFile};
 use logic::device::algorithm::Algorithm;
 use logic::order::{self, BENCHMARK, Order};
 use logic::verdict::Profile;
-use logic::verdict::{self, Brief, BriefRow, Figures, Stored, Unusable};
+use logic::verdict::{Brief, BriefRow, Figures, Stored, Unusable};
 
 /// The benchmark object.
 #[derive(Debug)]
@@ -41,8 +41,7 @@ pub(crate) fn path() -> String {
 /// The stored verdict, if it is valid for this profile.
 fn stored<R: DeserializeOwned>(profile: Profile) -> std::result::Result<Stored<R>, Unusable> {
     let host = LinuxHost::new("/");
-    let text = host.text(MachineFile::Verdict).unwrap_or_default();
-    verdict::read(Some(&text), &engine::verdict::key_now(&host), profile)
+    engine::verdict::stored(&host, &engine::verdict::key_now(&host), profile)
 }
 
 /// Announces each change of the verdict, by `zramd-worker`, by Forget or by root.
