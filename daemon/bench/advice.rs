@@ -1,5 +1,10 @@
 //! Suggestions for `vm.page-cluster` and `vm.swappiness` from the same figures.
 
+use std::time::Duration;
+
+use super::score::Past;
+use logic::proc::SwapLine;
+
 /// Time of a read of 2^n pages, in nanoseconds, for each n from 0.
 pub type ClusterTimes<'a> = &'a [f64];
 
@@ -67,11 +72,28 @@ pub fn counter(vmstat: &str, name: &str) -> u64 {
 
 /// Share of the memory, as a divisor, that a machine has swapped out since boot if it counts as having been short of it.
 const SHORT_SHARE: u64 = 4;
+/// Pages swapped in per second since boot that are constant swapping: with zstd, about half a percent of a CPU.
+const CONSTANTLY_PER_SECOND: u64 = 1000;
+/// Least time since boot for that: starting programs is no habit.
+const LONG_ENOUGH: Duration = Duration::from_secs(3600);
 
-/// Whether this machine has been short of memory since boot: it has swapped out pages worth a quarter of its memory.
-pub fn was_short_of_memory(vmstat: &str, page_size: u64, memory_bytes: u64) -> bool {
+/// What a machine has done since boot, from `/proc/vmstat`, its memory, the time since boot and its swap. Swap has room while it is at
+/// most half full.
+pub fn past(
+    vmstat: &str,
+    page_size: u64,
+    memory_bytes: u64,
+    since_boot: Duration,
+    swaps: &[SwapLine],
+) -> Past {
     let out = counter(vmstat, "pswpout").saturating_mul(page_size);
-    memory_bytes > 0 && out >= memory_bytes / SHORT_SHARE
+    let per_second = counter(vmstat, "pswpin") / since_boot.as_secs().max(1);
+    let sum = |of: fn(&SwapLine) -> u64| swaps.iter().map(of).sum::<u64>();
+    let has_room = sum(|swap| swap.used_kib) <= sum(|swap| swap.size_kib) / 2;
+    Past {
+        short_of_memory: memory_bytes > 0 && out >= memory_bytes / SHORT_SHARE,
+        swaps_in_constantly: since_boot >= LONG_ENOUGH && per_second >= CONSTANTLY_PER_SECOND && has_room,
+    }
 }
 
 #[cfg(test)]
@@ -112,10 +134,24 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_has_swapped_a_quarter_of_its_memory_was_short_of_it() {
-        let short = |pages: u64| was_short_of_memory(&format!("pswpin 5\npswpout {pages}\n"), 4096, 1 << 30);
-        assert_eq!([short(0), short(65_535), short(65_536)], [false, false, true]);
-        assert!(!was_short_of_memory("", 4096, 1 << 30) && !was_short_of_memory("pswpout 9\n", 4096, 0));
-        assert_eq!(counter("swap_ra 7\nswap_ra_hit 3\n", "swap_ra"), 7);
+    fn a_machine_has_been_short_after_swapping_out_a_quarter_of_its_memory() {
+        let short = |vmstat: &str, memory| past(vmstat, 4096, memory, Duration::ZERO, &[]).short_of_memory;
+        assert!(short(&format!("pswpin 5\npswpout {}\n", 1 << 16), 1 << 30));
+        assert!(!short(&format!("pswpin 5\npswpout {}\n", (1 << 16) - 1), 1 << 30));
+        assert!(!short("", 1 << 30) && !short("pswpout 9\n", 0));
+    }
+
+    #[test]
+    fn constant_swapping_is_a_thousand_pages_a_second_for_hours_while_swap_has_room() {
+        let constantly = |per_second: u64, hours: u64, used_kib| {
+            let swap = SwapLine { path: "/dev/zram0".into(), size_kib: 1000, used_kib, priority: 100 };
+            let since_boot = Duration::from_secs(hours * 3600);
+            let vmstat = format!("pswpin {}\n", per_second * since_boot.as_secs());
+            past(&vmstat, 4096, 1 << 30, since_boot, &[swap]).swaps_in_constantly
+        };
+        assert!(constantly(1000, 1, 500) && constantly(5000, 100, 0));
+        assert!(!constantly(999, 1, 500), "less");
+        assert!(!constantly(1000, 1, 501), "no room");
+        assert!(!constantly(1000, 0, 0), "just booted");
     }
 }

@@ -1,7 +1,6 @@
-//! Chooses the algorithm, with hysteresis: a change requires a score that is better by a tenth in two consecutive runs,
+//! Chooses the algorithm: the one with the best score, without a verdict. A verdict is changed only by a score that is better by a tenth in two consecutive runs,
 //! and a level is preferred to the kernel's default level only if it is better by a fifth, beyond the uncertainty.
 
-use super::score::Aim;
 use super::statistics::Estimate;
 use logic::device::algorithm::Algorithm;
 
@@ -61,11 +60,11 @@ fn candidates<'a>(scored: &'a [Scored], incumbent: &Algorithm) -> Vec<(&'a Algor
     leaders
 }
 
-/// Chooses an algorithm. `usual` is the default without a verdict.
-pub fn choose(scored: &[Scored], before: &Before, usual: &Algorithm, aim: Aim) -> Choice {
+/// Chooses an algorithm. `usual` is what is used without a verdict, if no other is eligible.
+pub fn choose(scored: &[Scored], before: &Before, usual: &Algorithm) -> Choice {
     let incumbent = before.verdict.as_ref().unwrap_or(usual);
     let candidates = candidates(scored, incumbent);
-    let mut choice = among(scored, &candidates, before, incumbent, aim);
+    let mut choice = among(scored, &candidates, before, incumbent);
     let chosen = candidates.iter().find(|(one, _)| **one == choice.algorithm);
     // A level with a clearly better score that was not chosen is named, to explain the table.
     let passed = |(level, score): &(&Algorithm, f64)| {
@@ -90,7 +89,6 @@ fn among(
     candidates: &[(&Algorithm, Estimate)],
     before: &Before,
     incumbent: &Algorithm,
-    aim: Aim,
 ) -> Choice {
     let value = |one: &Algorithm| {
         candidates.iter().find(|(other, _)| *other == one).map(|(_, estimate)| estimate.value)
@@ -110,12 +108,30 @@ fn among(
         reason,
     };
     let take = |reason: String| Choice { algorithm: best.clone(), better_runs: 0, reason };
+    let best_of_all = || {
+        let rivals = eligible().filter(|(one, _)| *one != best);
+        let what = what(best_value);
+        match rivals.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((rival, next)) => {
+                let less = percent(best_value, next);
+                if less < 0.5 {
+                    format!("{best} is best: {what}, as with {rival}")
+                } else {
+                    format!("{best} is best: {what}, {less:.0} % less than with {rival}")
+                }
+            }
+            None => format!("{best} is the only one that can be chosen: {what}"),
+        }
+    };
+    if before.verdict.is_none() || best == incumbent {
+        return take(best_of_all());
+    }
     let Some(present) = value(incumbent) else {
-        let what = what(aim, best_value);
+        let what = what(best_value);
         let runs = before.better_runs + 1;
         // An algorithm that is no longer offered is replaced at once.
         let why = scored.iter().find(|(one, _)| one == incumbent).and_then(|(_, score)| score.as_ref().err());
-        if let Some(why) = why.filter(|_| before.verdict.is_some() && runs < RUNS) {
+        if let Some(why) = why.filter(|_| runs < RUNS) {
             return keep(
                 incumbent,
                 runs,
@@ -128,21 +144,6 @@ fn among(
         let left = left.map_or_else(String::new, |why| format!("; {incumbent} cannot be chosen: {why}"));
         return take(format!("{best} is best: {what}{left}"));
     };
-    if best == incumbent {
-        let rivals = eligible().filter(|(one, _)| *one != best);
-        let what = what(aim, best_value);
-        return take(match rivals.min_by(|a, b| a.1.total_cmp(&b.1)) {
-            Some((rival, next)) => {
-                let less = percent(best_value, next);
-                if less < 0.5 {
-                    format!("{best} is best: {what}, as with {rival}")
-                } else {
-                    format!("{best} is best: {what}, {less:.0} % less than with {rival}")
-                }
-            }
-            None => format!("{best} is the only one that can be chosen: {what}"),
-        });
-    }
     let gained = percent(best_value, present);
     if best_value > present * (1.0 - MARGIN) {
         return keep(
@@ -150,13 +151,13 @@ fn among(
             0,
             format!(
                 "{incumbent} stays: {}; {best} would be better by {gained:.0} %, and a change takes {:.0} %",
-                what(aim, present),
+                what(present),
                 MARGIN * 100.0
             ),
         );
     }
     let runs = before.better_runs + 1;
-    if before.verdict.is_some() && runs < RUNS {
+    if runs < RUNS {
         return keep(
             incumbent,
             runs,
@@ -165,7 +166,7 @@ fn among(
             ),
         );
     }
-    take(format!("{best} is best: {}, {gained:.0} % less than with {incumbent}", what(aim, best_value)))
+    take(format!("{best} is best: {}, {gained:.0} % less than with {incumbent}", what(best_value)))
 }
 
 fn percent(better: f64, worse: f64) -> f64 {
@@ -173,11 +174,8 @@ fn percent(better: f64, worse: f64) -> f64 {
 }
 
 /// The meaning of a score, in words.
-fn what(aim: Aim, score: f64) -> String {
-    match aim {
-        Aim::Capacity => format!("it takes {score:.2} pages swapped out to gain one page of memory"),
-        Aim::Latency => format!("each page of memory gained costs {:.1} µs", score / 1000.0),
-    }
+fn what(score: f64) -> String {
+    format!("a page in swap costs {:.1} µs", score / 1000.0)
 }
 
 #[cfg(test)]
@@ -205,17 +203,17 @@ mod tests {
     }
 
     fn balanced(list: &[(&str, f64)], before: &Before) -> Choice {
-        choose(&scored(list), before, &algorithm("lz4"), Aim::Latency)
+        choose(&scored(list), before, &algorithm("lz4"))
     }
 
+    /// What the kernel or zramd would use without a verdict has no advantage: it was never measured.
     #[test]
-    fn the_first_run_decides_when_it_is_clear() {
-        let choice = balanced(&[("lz4", 100.0), ("zstd", 80.0)], &Before::default());
-        assert_eq!(choice.algorithm, algorithm("zstd"));
-        assert!(choice.reason.contains("20 %") && choice.reason.contains("lz4"), "{}", choice.reason);
-        let choice = balanced(&[("lz4", 100.0), ("zstd", 95.0)], &Before::default());
-        assert_eq!(choice.algorithm, algorithm("lz4"), "5 % is not enough to leave what is usual");
-        assert!(choice.reason.contains("5 %"), "{}", choice.reason);
+    fn the_first_run_takes_the_best() {
+        for (score, share) in [(80.0, "20 %"), (95.0, "5 %")] {
+            let choice = balanced(&[("lz4", 100.0), ("zstd", score)], &Before::default());
+            assert_eq!(choice.algorithm, algorithm("zstd"));
+            assert!(choice.reason.contains(share) && choice.reason.contains("lz4"), "{}", choice.reason);
+        }
     }
 
     #[test]
@@ -234,25 +232,20 @@ mod tests {
         assert_eq!(balanced(&[("lzo", 100.0)], &before("zstd", 0)).algorithm, algorithm("lzo"));
         let mut list = scored(&[("lz4", 100.0)]);
         list.push((algorithm("zstd"), Err("too slow".to_owned())));
-        let choice = choose(&list, &before("zstd", 0), &algorithm("lz4"), Aim::Latency);
+        let choice = choose(&list, &before("zstd", 0), &algorithm("lz4"));
         assert_eq!(
             (choice.algorithm.to_string().as_str(), choice.better_runs),
             ("zstd", 1),
             "the machine may have been busy"
         );
-        let choice = choose(&list, &before("zstd", 1), &algorithm("lz4"), Aim::Latency);
+        let choice = choose(&list, &before("zstd", 1), &algorithm("lz4"));
         assert_eq!((choice.algorithm.to_string().as_str(), choice.better_runs), ("lz4", 0));
-        let first = choose(&list, &Before::default(), &algorithm("zstd"), Aim::Latency);
-        assert!(first.reason.contains("zstd") && first.reason.contains("too slow"), "{}", first.reason);
         let asked = balanced(&[("lzo", 100.0)], &Before::default());
         assert!(!asked.reason.contains("lz4"), "not requested: {}", asked.reason);
         let alike = balanced(&[("lz4", 100.0), ("lzo", 100.1)], &Before::default());
         assert!(alike.reason.contains("lzo"), "{}", alike.reason);
         let none = [(algorithm("zstd"), Err("too slow".to_owned()))];
-        assert_eq!(
-            choose(&none, &Before::default(), &algorithm("lz4"), Aim::Latency).algorithm,
-            algorithm("lz4")
-        );
+        assert_eq!(choose(&none, &Before::default(), &algorithm("lz4")).algorithm, algorithm("lz4"));
     }
 
     #[test]
@@ -274,14 +267,11 @@ mod tests {
         let unsure = Estimate { value: 70.0, low: 60.0, high: 110.0 };
         let mut scored = scored(&list[..1]);
         scored.push((algorithm("zstd(level=1)"), Ok(unsure)));
-        assert_eq!(
-            choose(&scored, &Before::default(), &algorithm("zstd"), Aim::Latency).algorithm,
-            algorithm("zstd")
-        );
+        assert_eq!(choose(&scored, &Before::default(), &algorithm("zstd")).algorithm, algorithm("zstd"));
         // If the plain algorithm is not eligible, its level is a candidate by itself.
         scored[0].1 = Err("too slow".to_owned());
         assert_eq!(
-            choose(&scored, &Before::default(), &algorithm("lz4"), Aim::Latency).algorithm,
+            choose(&scored, &Before::default(), &algorithm("lz4")).algorithm,
             algorithm("zstd(level=1)")
         );
     }

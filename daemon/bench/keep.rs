@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::run::{Measured, was_short_of_memory};
+use super::run::{Measured, past};
 use super::sample::source_now;
 use crate::report::Report;
+use crate::score::Past;
 use engine::Error;
 use engine::verdict::{key, key_now};
 use host::Host;
@@ -28,13 +29,23 @@ pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> 
         Some(stored.provisional.clone())
     } else if stored.better_runs > 0 {
         Some("another algorithm was better, which needs two consecutive runs".to_owned())
-    } else if stored.profile == Profile::Balanced
-        && !stored.report.short_of_memory
-        && was_short_of_memory(host)
-    {
-        Some("this machine has been short of memory since, so capacity counts now".to_owned())
+    } else if let Some(since) = since(stored.profile, stored.report.past, past(host)) {
+        Some(since.to_owned())
     } else if rank(now) > rank(was) {
         Some(format!("it was made with pages from `{was}`, and `{now}` is available now"))
+    } else {
+        None
+    }
+}
+
+/// What the machine has done since a verdict that changes what counts.
+fn since(profile: Profile, was: Past, now: Past) -> Option<&'static str> {
+    if profile != Profile::Balanced {
+        None
+    } else if now.swaps_in_constantly && !was.swaps_in_constantly {
+        Some("this machine swaps in all the time although swap has room, so time counts now")
+    } else if now.short_of_memory && !was.short_of_memory {
+        Some("this machine has been short of memory since, so memory counts more now")
     } else {
         None
     }

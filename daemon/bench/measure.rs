@@ -9,6 +9,7 @@ use crate::statistics::Estimate;
 use engine::Error;
 use fastrand::Rng;
 use host::HostError;
+use host::linux::clock;
 use host::linux::direct::Direct;
 use host::linux::interrupt;
 use host::linux::pages::Pages;
@@ -64,11 +65,14 @@ impl Spec {
 pub struct Pass {
     /// Nanoseconds of each request.
     times: Vec<u64>,
+    /// Mean processor time of the requests of each batch, in nanoseconds.
     batches: Vec<f64>,
     sum: Duration,
+    /// Processor time of all requests.
+    processor: Duration,
     bytes: u64,
     busy: Duration,
-    /// Sum and number of the requests in the batch that is not full yet.
+    /// Processor time and number of the requests in the batch that is not full yet.
     batch: (Duration, u32),
 }
 
@@ -104,10 +108,16 @@ impl Pass {
         if self.busy.is_zero() { 0.0 } else { self.bytes as f64 / self.busy.as_secs_f64() }
     }
 
-    /// Usual time of a request in nanoseconds, and its uncertainty. Computed from the means of batches, so that single
-    /// interruptions do not count.
+    /// Usual processor time of a request in nanoseconds, and its uncertainty. Computed from the means of batches, so that single
+    /// interruptions do not count. Other programs lengthen a request by the time that they run, and its processor time hardly.
     pub fn usual_ns(&self) -> Estimate {
-        if self.batches.is_empty() { Estimate::of(&[self.mean_ns()]) } else { Estimate::of(&self.batches) }
+        match self.requests() {
+            0 => Estimate::of(&[0.0]),
+            requests if self.batches.is_empty() => {
+                Estimate::of(&[self.processor.as_nanos() as f64 / requests as f64])
+            }
+            _ => Estimate::of(&self.batches),
+        }
     }
 
     /// Appends the requests of another pass that ran before or after this one.
@@ -120,14 +130,16 @@ impl Pass {
         self.times.extend_from_slice(&other.times);
         self.batches.extend_from_slice(&other.batches);
         self.sum += other.sum;
+        self.processor += other.processor;
         self.bytes += other.bytes;
     }
 
-    fn note(&mut self, time: Duration, bytes: usize) {
+    fn note(&mut self, time: Duration, processor: Duration, bytes: usize) {
         self.times.push(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         self.sum += time;
         self.bytes += bytes as u64;
-        self.batch.0 += time;
+        self.processor += processor;
+        self.batch.0 += processor;
         self.batch.1 += 1;
         if self.batch.1 == BATCH {
             self.batches.push(self.batch.0.as_nanos() as f64 / f64::from(BATCH));
@@ -193,12 +205,12 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
         }
         let wanted = &data.bytes()[first * page..][..length];
         let offset = ((spec.at + first) * page) as u64;
-        let (start, result): (Instant, Result<(), HostError>) = if writes {
-            (Instant::now(), device.write(offset, wanted))
-        } else {
-            (Instant::now(), device.read(offset, buffer.bytes_mut()))
-        };
-        pass.note(start.elapsed(), length);
+        let before = clock::thread_processor_time();
+        let start = Instant::now();
+        let result: Result<(), HostError> =
+            if writes { device.write(offset, wanted) } else { device.read(offset, buffer.bytes_mut()) };
+        let time = start.elapsed();
+        pass.note(time, clock::thread_processor_time().saturating_sub(before), length);
         result?;
         if !writes && spec.verify && buffer.bytes() != wanted {
             let place = node.display();
@@ -235,7 +247,7 @@ mod tests {
     fn pass_of(times: impl IntoIterator<Item = u64>) -> Pass {
         let mut pass = Pass::default();
         for time in times {
-            pass.note(Duration::from_nanos(time), 4096);
+            pass.note(Duration::from_nanos(time), Duration::from_nanos(time), 4096);
         }
         pass.busy = pass.sum;
         pass
@@ -258,6 +270,15 @@ mod tests {
         let pass = pass_of((0..5 * batch).map(|index| if index == batch { 1_000_000 } else { 500 }));
         assert_eq!(pass.usual_ns().value, 500.0);
         assert!(pass.mean_ns() > 3_000.0, "{}", pass.mean_ns());
+    }
+
+    #[test]
+    fn time_that_other_programs_take_does_not_change_the_price() {
+        let mut pass = Pass::default();
+        for index in 0..10 * u64::from(BATCH) {
+            pass.note(Duration::from_nanos(500 + 1000 * index), Duration::from_nanos(500), 4096);
+        }
+        assert_eq!(pass.usual_ns().value, 500.0);
     }
 
     #[test]

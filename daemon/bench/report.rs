@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::score::Aim;
+use super::score::{Aim, Past};
 use super::statistics::Estimate;
 use logic::device::algorithm::{Algorithm, apart};
 use logic::verdict::Profile;
@@ -22,9 +22,9 @@ pub struct Report {
     pub data: Data,
     /// The configured profile.
     pub profile: Profile,
-    /// Whether this machine has been short of memory: then `balanced` is as `capacity`, otherwise as `latency`.
-    #[serde(default)]
-    pub short_of_memory: bool,
+    /// What counts for `balanced`.
+    #[serde(default, flatten)]
+    pub past: Past,
     /// Requests for same-filled pages, which zram does not compress: the cost of a request by itself.
     pub baseline: Baseline,
     /// One entry per algorithm, the chosen one first, then by score.
@@ -129,7 +129,7 @@ pub struct Row {
     pub read: Timing,
     /// From memory to zram: swapping out.
     pub write: Timing,
-    /// Lower is better; `None` if it is not eligible.
+    /// The price of a page in swap, in nanoseconds; lower is better. `None` if it is not eligible.
     pub score: Option<f64>,
     /// Its 95 % confidence interval.
     pub score_interval: Option<(f64, f64)>,
@@ -162,7 +162,7 @@ pub struct Cluster {
 impl Report {
     /// What counted.
     pub fn aim(&self) -> Aim {
-        Aim::of(self.profile, self.short_of_memory)
+        Aim::of(self.profile, self.past)
     }
 
     /// The row of the chosen algorithm, if it was measured.

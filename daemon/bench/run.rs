@@ -8,13 +8,13 @@ use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
 use super::page_buffer::Sample;
 use super::sample::{self, Source, collect};
-use super::trial::{Trial, contenders, disturbed, memory_per_page, rows, scores};
+use super::trial::{Trial, contenders, memory_per_page, rows, scores};
 use crate::advice;
 use crate::candidates::{self, Candidate};
 use crate::choice::{self, Choice};
 use crate::quiet;
 use crate::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
-use crate::score::Aim;
+use crate::score::{Aim, Past};
 use engine::gather;
 use engine::scratch::Scratch;
 use engine::work::Stopped;
@@ -49,10 +49,6 @@ const ENOUGH: u64 = 512;
 const FILL: usize = 16;
 /// Maximum number of repetitions.
 const ROUNDS: u32 = 6;
-/// Requests needed for a meaningful 99th percentile.
-const ENOUGH_FOR_P99: u64 = 500;
-/// Rounds after which a slow page-in is attributed to the algorithm instead of a busy machine.
-const ROUNDS_FOR_P99: u32 = 3;
 
 /// Result of a benchmark.
 #[derive(Debug, Clone)]
@@ -133,11 +129,12 @@ pub fn run<H: Host>(
     }
 }
 
-/// Whether the machine has been short of memory since boot.
-pub(super) fn was_short_of_memory<H: Host>(host: &H) -> bool {
+/// What the machine has done since boot.
+pub(super) fn past<H: Host>(host: &H) -> Past {
     let vmstat: String = host.text(MachineFile::Vmstat).unwrap_or_default();
-    let memory = gather::memory(host).unwrap_or_default().total_kib.saturating_mul(1024);
-    advice::was_short_of_memory(&vmstat, host.page_size(), memory)
+    let memory = gather::memory(host).unwrap_or_default();
+    let swaps = gather::swaps(host).unwrap_or_default();
+    advice::past(&vmstat, host.page_size(), memory.total_kib.saturating_mul(1024), host.monotonic(), &swaps)
 }
 
 fn cancelled() -> Stopped {
@@ -229,18 +226,15 @@ impl<H: Host> Run<'_, H> {
             let why = trials.iter().filter_map(|trial| trial.failed.clone()).reduce(Error::join);
             return Err(why.unwrap_or_else(|| Error::failed("nothing was measured")).into());
         }
-        let short_of_memory = self.options.before.short_of_memory || was_short_of_memory(self.host);
-        let aim = Aim::of(self.options.profile, short_of_memory);
+        let now = past(self.host);
+        let past =
+            Past { short_of_memory: now.short_of_memory || self.options.before.short_of_memory, ..now };
+        let aim = Aim::of(self.options.profile, past);
         let mut rounds = 1;
         // Keep the time for the reads of several pages.
         while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
             let scored = scores(&trials, aim, &baseline);
-            let mut again = contenders(&scored);
-            if rounds < ROUNDS_FOR_P99 {
-                again.extend(disturbed(&trials, &baseline));
-                again.sort_unstable();
-                again.dedup();
-            }
+            let again = contenders(&scored);
             if again.is_empty() {
                 break;
             }
@@ -252,7 +246,7 @@ impl<H: Host> Run<'_, H> {
             }
         }
         let scored = scores(&trials, aim, &baseline);
-        let mut choice = choice::choose(&scored, &self.options.before, &usual(&offered), aim);
+        let mut choice = choice::choose(&scored, &self.options.before, &usual(&offered));
         let provisional = missed(&trials);
         if !provisional.is_empty() {
             choice.reason.push_str(&format!("; {provisional}"));
@@ -269,7 +263,7 @@ impl<H: Host> Run<'_, H> {
             verdict,
             data,
             profile: self.options.profile,
-            short_of_memory,
+            past,
             baseline,
             results: rows,
             page_clusters,
@@ -352,7 +346,6 @@ impl<H: Host> Run<'_, H> {
             ..Spec::new(Direction::Read, done.clone())
         };
         trial.read = pass(&self.node, &self.sample.pages, &read)?;
-        trial.calm_p99_ns = trial.read.quantile_ns(990) as f64;
         let threads = self.threads();
         let limit = slot.mul_f64(0.07);
         let read_all = Spec { threads, limit, verify: false, ..read };
@@ -378,9 +371,6 @@ impl<H: Host> Run<'_, H> {
             ..Spec::new(Direction::Read, done)
         };
         let read = pass(&self.node, &self.sample.pages, &read)?;
-        if read.requests() >= ENOUGH_FOR_P99 {
-            trial.calm_p99_ns = trial.calm_p99_ns.min(read.quantile_ns(990) as f64);
-        }
         trial.read.append(&read);
         trial.write.append(&write);
         Ok(())

@@ -29,8 +29,6 @@ pub(super) struct Trial {
     pub memory: MmStat,
     /// Bytes of memory per page on a device with many pages.
     pub memory_per_page: f64,
-    /// 99th percentile of the reads in the least disturbed pass, in nanoseconds.
-    pub calm_p99_ns: f64,
     /// Why there are no figures, if so.
     pub failed: Option<Error>,
 }
@@ -45,7 +43,6 @@ impl Trial {
             read_all: Pass::default(),
             memory: MmStat::default(),
             memory_per_page: 0.0,
-            calm_p99_ns: f64::INFINITY,
             failed: None,
         }
     }
@@ -77,7 +74,6 @@ impl Trial {
         Figures {
             out_ns: self.write.usual_ns().minus(baseline.write_ns),
             in_ns: self.read.usual_ns().minus(baseline.read_ns),
-            in_p99_ns: self.calm_p99_ns,
             ratio: self.ratio_total(),
         }
     }
@@ -105,12 +101,9 @@ pub(super) fn memory_per_page(pages: usize, compressed: u64, early: &MmStat, lat
 
 /// The score of each eligible candidate, and why the others are not eligible.
 pub(super) fn scores(trials: &[Trial], aim: Aim, baseline: &Baseline) -> Vec<Scored> {
-    let measured = trials.iter().filter(|trial| trial.failed.is_none());
-    let figures: Vec<Figures> = measured.map(|trial| trial.figures(baseline)).collect();
-    let cap = score::cap_ns(&figures);
     let one = |trial: &Trial| match &trial.failed {
         Some(error) => Err(error.message.clone()),
-        None => score::score(aim, &trial.figures(baseline), cap).and_then(|score| {
+        None => score::score(aim, &trial.figures(baseline)).and_then(|score| {
             let never = &trial.candidate.never;
             if never.is_empty() { Ok(score) } else { Err(never.clone()) }
         }),
@@ -129,15 +122,6 @@ pub(super) fn contenders(scored: &[Scored]) -> Vec<usize> {
         return Vec::new();
     }
     close.into_iter().map(|(index, _)| index).collect()
-}
-
-/// Eligible candidates whose 99th percentile of reads is too slow, possibly because the machine was busy.
-pub(super) fn disturbed(trials: &[Trial], baseline: &Baseline) -> Vec<usize> {
-    let measured = || trials.iter().enumerate().filter(|(_, trial)| trial.failed.is_none());
-    let figures: Vec<Figures> = measured().map(|(_, trial)| trial.figures(baseline)).collect();
-    let cap = score::cap_ns(&figures);
-    let slow = measured().filter(|(_, trial)| trial.candidate.never.is_empty() && trial.calm_p99_ns > cap);
-    slow.map(|(index, _)| index).collect()
 }
 
 fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
@@ -241,21 +225,6 @@ mod tests {
         assert_eq!(contenders(&list(100.0 * CONTENDERS + 1.0, 20.0)), none, "it is much slower");
         assert_eq!(contenders(&list(100.0, sure)), none, "both are certain");
         assert_eq!(contenders(&[scored(100.0, 50.0), excluded.clone()]), none, "there is only one");
-    }
-
-    #[test]
-    fn slow_reads_of_eligible_candidates_are_measured_again() {
-        let with = |name: &str, calm_p99_ns: f64| Trial { calm_p99_ns, ..trial(name) };
-        let slow = 1e9;
-        let never = Candidate { never: "too slow".to_owned(), ..trial("842").candidate };
-        let failed = Some(Error::failed("broken"));
-        let trials = [
-            with("lz4", 10_000.0),
-            with("zstd", slow),
-            Trial { candidate: never, ..with("842", slow) },
-            Trial { failed, ..with("lzo", slow) },
-        ];
-        assert_eq!(disturbed(&trials, &Baseline::default()), [1]);
     }
 
     #[test]

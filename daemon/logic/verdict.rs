@@ -13,7 +13,7 @@ pub const FILE: &str = "/var/lib/zramd/benchmark.json";
 /// Version of the file's format. Incremented when older files can no longer be read.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Version of score, candidates and method. Incremented when they would lead to another verdict.
-pub const POLICY_VERSION: u32 = 3;
+pub const POLICY_VERSION: u32 = 4;
 
 /// What to optimise for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

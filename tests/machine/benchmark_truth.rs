@@ -16,7 +16,7 @@ use bench::candidates;
 use bench::choice::{Before, LEVEL_MARGIN, MARGIN, Scored, choose};
 use bench::measure::{Direction, Pass, Spec, pass};
 use bench::sample::Source;
-use bench::score::{Aim, Figures, cap_ns, score};
+use bench::score::{Aim, Figures, score};
 use bench::statistics::Estimate;
 use bench::{Measured, Options};
 use engine::scratch::Scratch;
@@ -323,7 +323,6 @@ struct LongRun {
     algorithm: Algorithm,
     write: Vec<f64>,
     read: Vec<f64>,
-    p99: Vec<f64>,
     stored: MmStat,
 }
 
@@ -356,33 +355,29 @@ fn figures(file: &Path) -> Vec<(Algorithm, Figures)> {
                     stored,
                     write: Vec::new(),
                     read: Vec::new(),
-                    p99: Vec::new(),
                 });
             }
             found[at].write.push(write);
             found[at].read.push(read.usual_ns);
-            found[at].p99.push(read.p99_ns);
         }
         scratch.release(&mut host).unwrap();
     }
     let mut rows = found.into_iter().map(|long| {
         let ratio = long.stored.orig_data_size as f64 / long.stored.mem_used_total.max(1) as f64;
-        (long.algorithm, median(long.write), median(long.read), median(long.p99), ratio)
+        (long.algorithm, median(long.write), median(long.read), ratio)
     });
-    let (_, write, read, _, _) = rows.next().unwrap();
+    let (_, write, read, _) = rows.next().unwrap();
     let sure = |value: f64| Estimate { value, low: value, high: value };
-    rows.map(|(name, out, inward, p99, ratio)| {
+    rows.map(|(name, out, inward, ratio)| {
         let (out_ns, in_ns) = (sure(out).minus(write), sure(inward).minus(read));
-        (name, Figures { out_ns, in_ns, in_p99_ns: p99, ratio })
+        (name, Figures { out_ns, in_ns, ratio })
     })
     .collect()
 }
 
 /// The scores of these figures.
 fn scored(figures: &[(Algorithm, Figures)], aim: Aim) -> Vec<Scored> {
-    let all: Vec<Figures> = figures.iter().map(|(_, figures)| *figures).collect();
-    let cap = cap_ns(&all);
-    figures.iter().map(|(name, figures)| (name.clone(), score(aim, figures, cap))).collect()
+    figures.iter().map(|(name, figures)| (name.clone(), score(aim, figures))).collect()
 }
 
 /// Programs that are busy and idle in turns, at random, one per CPU, until this is dropped.
@@ -493,8 +488,8 @@ fn oracle() {
         println!("\n{kind}, {} MiB", fs::metadata(&file).unwrap().len() >> 20);
         for (name, figures) in &truth {
             println!(
-                "  {name:<16} out {:>6.0} ns, in {:>6.0} ns, p99 {:>6.0} ns, ratio {:.2}",
-                figures.out_ns.value, figures.in_ns.value, figures.in_p99_ns, figures.ratio
+                "  {name:<16} out {:>6.0} ns, in {:>6.0} ns, ratio {:.2}",
+                figures.out_ns.value, figures.in_ns.value, figures.ratio
             );
         }
         for profile in Profile::ALL {
@@ -510,7 +505,7 @@ fn oracle() {
                         before = Before {
                             verdict: Some(measured.chosen.clone()),
                             better_runs: measured.better_runs,
-                            short_of_memory: measured.report.short_of_memory,
+                            short_of_memory: measured.report.past.short_of_memory,
                         };
                         measured
                     })
@@ -519,7 +514,7 @@ fn oracle() {
             let aim = measured[0].report.aim();
             let scores = scored(&truth, aim);
             let usual = truth[0].0.clone();
-            let right = choose(&scores, &Before::default(), &usual, aim);
+            let right = choose(&scores, &Before::default(), &usual);
             let value = |name: &Algorithm| {
                 scores
                     .iter()

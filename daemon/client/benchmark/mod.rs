@@ -199,10 +199,18 @@ pub fn text(report: &Report) -> String {
         report.threads,
         if report.threads == 1 { "" } else { "s" },
     );
-    let unit = if report.aim() == Aim::Capacity { "pages" } else { "µs" };
-    let score = format!("SCORE {unit}");
-    let heading =
-        ["", "ALGORITHM", "RATIO", "READ µs", "99 %", "WRITE µs", "99 %", "READ MB/s", "WRITE MB/s", &score];
+    let heading = [
+        "",
+        "ALGORITHM",
+        "RATIO",
+        "READ µs",
+        "99 %",
+        "WRITE µs",
+        "99 %",
+        "READ MB/s",
+        "WRITE MB/s",
+        "SCORE µs",
+    ];
     let rows: Vec<Vec<String>> = report.results.iter().map(|row| line(row, report)).collect();
     out.push_str(&table::render(&heading, &[2, 3, 4, 5, 6, 7, 8, 9], &rows));
     out.push_str(&format!(
@@ -237,18 +245,20 @@ pub fn text(report: &Report) -> String {
 
 /// What the score is, in one sentence.
 fn explained(report: &Report) -> String {
-    let score = match report.aim() {
-        Aim::Latency => "the time to compress a page and decompress it once, per page of memory gained",
-        Aim::Capacity => "the number of pages swapped out per page of memory gained",
-    };
-    let because = match (report.profile, report.short_of_memory) {
-        (Profile::Balanced, true) => "\nThis machine has been short of memory, so balanced is capacity here.",
-        (Profile::Balanced, false) => {
-            "\nThis machine has not been short of memory, so balanced is latency here."
+    let worth = report.aim().worth_ns() / 1e6;
+    let because = match (report.profile, report.aim()) {
+        (Profile::Balanced, Aim::Latency) => {
+            "\nThis machine swaps in all the time although swap has room, so time counts more than usual."
+        }
+        (Profile::Balanced, Aim::Capacity) => {
+            "\nThis machine has been short of memory, so memory counts more than usual."
         }
         _ => "",
     };
-    format!("SCORE is {score}; lower is better.{because}")
+    format!(
+        "SCORE is the price of a page in swap: the processor time to compress it and to decompress it once, and {worth} ms for each\n\
+         page of memory that it takes; lower is better.{because}"
+    )
 }
 
 fn percent(share: f64) -> String {
@@ -260,10 +270,7 @@ fn line(row: &Row, report: &Report) -> Vec<String> {
     let shown = |text: String| if measured { text } else { "-".to_owned() };
     let us = |ns: f64| shown(format!("{:.1}", ns / 1000.0));
     let rate = |bytes: f64| shown(format!("{:.0}", bytes / 1e6));
-    let score = row.score.map(|score| match report.aim() {
-        Aim::Capacity => format!("{score:.2}"),
-        Aim::Latency => us(score),
-    });
+    let score = row.score.map(us);
     vec![
         if row.algorithm == report.verdict.algorithm && row.score.is_some() {
             "*".to_owned()
@@ -321,11 +328,11 @@ mod tests {
         let json = serde_json::to_value(sample_report()).unwrap();
         assert_eq!(
             (&json["results"][1]["algorithm"], &json["results"][1]["parameters"]["level"]),
-            (&"lz4".into(), &"4".into())
+            (&"zstd".into(), &"1".into())
         );
         assert_eq!(
             (&json["verdict"]["algorithm"], &json["verdict"]["parameters"]),
-            (&"lz4".into(), &serde_json::json!({}))
+            (&"zstd".into(), &serde_json::json!({}))
         );
     }
 

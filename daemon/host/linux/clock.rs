@@ -1,4 +1,4 @@
-//! The time of day.
+//! The time of day, and processor time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +12,12 @@ pub fn unix_seconds() -> u64 {
 /// Microseconds since 1970; 0 when the clock is before that.
 pub fn unix_usec() -> u64 {
     micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Processor time of the calling thread, in the kernel too.
+pub fn thread_processor_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 /// Time since 1970 if the kernel considers its clock synchronised.

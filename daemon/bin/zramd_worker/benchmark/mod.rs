@@ -81,7 +81,7 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
         options.before = Before {
             verdict: Some(stored.algorithm.clone()),
             better_runs: stored.better_runs,
-            short_of_memory: stored.report.short_of_memory,
+            short_of_memory: stored.report.past.short_of_memory,
         };
     }
     let measured = bench::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
