@@ -66,8 +66,8 @@ const SWAP: &str = "
 [zram0]
 # How much can be stored, not how much memory it takes: three to four pages of programs fit into the memory of one.
 zram-size = \"SIZE\"
-# The densest algorithm; \"auto\" if the kernel lacks it.
-compression-algorithm = [\"zstd\", \"auto\"]
+# The one that costs this machine least, once it has been measured; zstd until then.
+compression-algorithm = \"auto\"
 ";
 
 /// The sections of all proposals that do not depend on the machine; an imported one is kept.
@@ -343,6 +343,11 @@ fn amount(item: &Item) -> Option<String> {
             let found = found.map_or("the default of the kernel", |found| &found.name);
             text.push_str(&format!(", with {found}, because this kernel has no {}.", wanted.name));
         }
+        (Some(Choice::Auto), Some(found)) => {
+            let measured = item.algorithm().is_some_and(|candidate| candidate.measured);
+            let until = if measured { "as measured" } else { "until this machine is measured" };
+            text.push_str(&format!(", with {} {until}.", found.name));
+        }
         _ => text.push('.'),
     }
     Some(text)
@@ -423,10 +428,13 @@ mod tests {
             let facts = Facts { memory, page_size: 4096, devices: [(0, device)].into(), ..Facts::default() };
             amounts(&plan::plan(&loaded.settings, Vec::new(), &facts, Activation::Direct))
         };
-        assert_eq!(said(&["lzo-rle", "zstd"]), ["Here, zram0 can store 12.0 GiB, with zstd."]);
+        assert_eq!(
+            said(&["lzo-rle", "zstd"]),
+            ["Here, zram0 can store 12.0 GiB, with zstd until this machine is measured."]
+        );
         assert_eq!(
             said(&["lzo-rle", "lzo"]),
-            ["Here, zram0 can store 12.0 GiB, with lzo-rle, because this kernel has no zstd."]
+            ["Here, zram0 can store 12.0 GiB, with lzo-rle until this machine is measured."]
         );
     }
 

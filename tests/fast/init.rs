@@ -197,7 +197,7 @@ fn the_proposal_says_what_was_found_and_what_it_amounts_to() {
         "on a rotational disk;",
         "Swap on /dev/zram0 (1.0 GiB) was set up by hand or by a program unknown to zramd",
         "Hibernation is configured",
-        "\nHere, zram0 can store 12.0 GiB, with zstd.\n",
+        "\nHere, zram0 can store 12.0 GiB, with zstd until this machine is measured.\n",
     ] {
         assert!(found.contains(words), "{words}: {found}");
     }
