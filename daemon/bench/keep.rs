@@ -15,7 +15,7 @@ use logic::config::settings::PageSource;
 use logic::verdict::Profile;
 use logic::verdict::{SCHEMA_VERSION, Stored, Unusable};
 
-/// The verdict with all its figures, if it is valid on this machine for this profile.
+/// The verdict with all its figures, with what is different now on this machine and with this profile.
 pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
     engine::verdict::stored(host, &key_now(host), profile)
 }
@@ -25,8 +25,8 @@ pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> 
     let sources = ["generator", "calibrated", "processes", "swap"];
     let rank = |source: &str| sources.iter().position(|other| *other == source);
     let (was, now) = (stored.report.data.source.as_str(), source_now(host, sample));
-    if !stored.provisional.is_empty() {
-        Some(stored.provisional.clone())
+    if !stored.provisional().is_empty() {
+        Some(stored.provisional().to_owned())
     } else if stored.better_runs > 0 {
         Some("another algorithm was better, which needs two consecutive runs".to_owned())
     } else if let Some(since) = since(stored.profile, stored.report.past, past(host)) {
@@ -67,6 +67,7 @@ pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), E
             usual
         }),
         provisional: measured.provisional.clone(),
+        outdated: String::new(),
         report,
     };
     let text = serde_json::to_string_pretty(&stored)

@@ -750,7 +750,7 @@ mod tests {
             "profile": "balanced", "baseline": {"read_ns": 1.0, "write_ns": 1.0}, "results": [row], "page_clusters": [],
             "threads": 2, "seconds": 5.0, "rounds": 3
         });
-        let key = Key::new("private", "model name: private", "private", Some(&["private".to_owned()]));
+        let key = Key::new("private", "model name: private", "private", 0, Some(&["private".to_owned()]));
         let stored = json!({
             "schema_version": 2, "measured_unix": 1_790_000_000, "key": key,
             "profile": "balanced", "algorithm": "zstd(level=3)", "better_runs": 0, "page_in_ns": 2000, "report": report

@@ -12,7 +12,9 @@ use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::signature::{self, Signature};
 use logic::device::stat::MmStat;
-use logic::facts::{BackingFacts, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Seen, Support};
+use logic::facts::{
+    BackingFacts, Best, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Seen, Support,
+};
 use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::psi::Usage;
@@ -64,7 +66,10 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
     }
     if settings.uses_verdict() {
         let found = verdict::stored::<H, IgnoredAny>(host, &key(), settings.benchmark.profile);
-        facts.best = Some(found.map(|stored| stored.algorithm));
+        facts.best = Some(found.map(|stored| Best {
+            provisional: stored.provisional().to_owned(),
+            algorithm: stored.algorithm,
+        }));
     }
     places(host, settings, &mut facts);
     for disk in &settings.ramdisks {

@@ -8,11 +8,13 @@ use host::linux::store::VERDICT;
 use host::{Host, HostError, MachineFile, absent};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
+use logic::proc::parse_meminfo;
 use logic::verdict::{self, Brief, Key, Profile, Stored, Unusable};
 use logic::vm::Advice;
 use serde::de::DeserializeOwned;
 
-/// The verdict, if it is valid for a machine with this key, and for this profile. `R` is the report of the benchmark, or what is needed of it.
+/// The verdict, with what is different now on a machine with this key and with this profile. `R` is the report of the benchmark, or what is
+/// needed of it.
 pub fn stored<H: Host, R: DeserializeOwned>(
     host: &H,
     now: &Key,
@@ -24,7 +26,8 @@ pub fn stored<H: Host, R: DeserializeOwned>(
 }
 
 pub(super) fn advice<H: Host>(host: &H, now: &Key, profile: Profile) -> Option<Advice> {
-    let stored = stored::<H, Brief>(host, now, profile).ok()?;
+    // Times of another kernel or processor are not those of this one.
+    let stored = stored::<H, Brief>(host, now, profile).ok().filter(|stored| stored.outdated.is_empty())?;
     let swappiness = stored.report.verdict.swappiness.map(u64::from);
     Some(Advice { swappiness, page_in_ns: stored.page_in_ns })
 }
@@ -36,6 +39,7 @@ pub fn key<H: Host>(host: &H, algorithms: Option<&[String]>) -> Key {
         &text(MachineFile::KernelRelease),
         &text(MachineFile::Cpuinfo),
         &text(MachineFile::OnlineCpus),
+        parse_meminfo(&text(MachineFile::Meminfo)).total_kib,
         algorithms,
     )
 }

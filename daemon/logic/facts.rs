@@ -12,6 +12,14 @@ use super::record::{Damaged, Record, Target};
 use super::verdict::Unusable;
 use super::vm::{Advice, Tunable};
 
+/// The verdict of the benchmark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Best {
+    pub algorithm: Algorithm,
+    /// Why it will be measured again; empty if it need not.
+    pub provisional: String,
+}
+
 /// All facts that the planner uses.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -63,8 +71,8 @@ pub struct Facts {
     pub snapshots: BTreeMap<String, SnapshotLine>,
     /// Bytes in use on each mounted tmpfs, by mount point.
     pub ramdisk_used: BTreeMap<RawPath, u64>,
-    /// The verdict of the benchmark for `auto`, or why there is no valid one.
-    pub best: Option<Result<Algorithm, Unusable>>,
+    /// The verdict of the benchmark for `auto`, or why there is none.
+    pub best: Option<Result<Best, Unusable>>,
     /// Type of the file at each mount point in the settings.
     pub mount_points: BTreeMap<String, PathKind>,
     /// Targets of mount points with a symbolic link in their path.

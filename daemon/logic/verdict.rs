@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::device::algorithm::{Algorithm, apart};
+use crate::human::human;
 use crate::word::{of_word, word};
 
 /// Path of the file.
@@ -54,6 +55,9 @@ pub struct Key {
     pub cpu: String,
     /// CPUs online, as the kernel lists them.
     pub cpus: String,
+    /// Memory, in KiB; 0 in files of older versions.
+    #[serde(default)]
+    pub memory_kib: u64,
     /// Algorithms that the kernel offers, sorted by name; `None` if there is no device to read them from.
     pub algorithms: Option<Vec<String>>,
     /// [`POLICY_VERSION`].
@@ -61,8 +65,14 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a machine, from the texts of `osrelease`, `cpuinfo` and `/sys/devices/system/cpu/online`.
-    pub fn new(osrelease: &str, cpuinfo: &str, online: &str, algorithms: Option<&[String]>) -> Key {
+    /// The key of a machine, from the texts of `osrelease`, `cpuinfo` and `/sys/devices/system/cpu/online`, and its memory.
+    pub fn new(
+        osrelease: &str,
+        cpuinfo: &str,
+        online: &str,
+        memory_kib: u64,
+        algorithms: Option<&[String]>,
+    ) -> Key {
         let algorithms = algorithms.map(|names| {
             let mut names = names.to_vec();
             names.sort();
@@ -72,12 +82,13 @@ impl Key {
             kernel: osrelease.trim().to_owned(),
             cpu: cpu_model(cpuinfo),
             cpus: online.trim().to_owned(),
+            memory_kib,
             algorithms,
             policy: POLICY_VERSION,
         }
     }
 
-    /// What differs on this machine now; `None` if a verdict with this key is valid.
+    /// What differs on this machine now; `None` if a verdict with this key was measured on such a one.
     pub fn outdated(&self, now: &Key) -> Option<String> {
         let differs = |what: &str, was: &str, is: &str| {
             (was != is).then(|| format!("the {what} is {is} now, and was {was}"))
@@ -86,6 +97,13 @@ impl Key {
         differs("kernel", &self.kernel, &now.kernel)
             .or_else(|| differs("CPU", &self.cpu, &now.cpu))
             .or_else(|| differs("set of CPUs online", &self.cpus, &now.cpus))
+            .or_else(|| {
+                // What the kernel takes for itself differs a little from boot to boot.
+                let (was, is) = (self.memory_kib, now.memory_kib);
+                let is_alike = was == 0 || is == 0 || was.abs_diff(is) <= was / 8;
+                let size = |kib: u64| human(kib.saturating_mul(1024));
+                if is_alike { None } else { differs("memory", &size(was), &size(is)) }
+            })
             .or_else(|| {
                 let (was, is) = (self.algorithms.as_ref()?, now.algorithms.as_ref()?);
                 differs("list of algorithms", &list(was), &list(is))
@@ -131,9 +149,20 @@ pub struct Stored<R> {
     /// Why an automatic run measures again although the verdict is valid; empty if it need not.
     #[serde(default)]
     pub provisional: String,
+    /// What is different on this machine than when it was measured; empty if nothing is. It is used all the same until it is measured
+    /// again.
+    #[serde(skip)]
+    pub outdated: String,
     /// All figures.
     #[serde(bound(deserialize = "R: Deserialize<'de>"))]
     pub report: R,
+}
+
+impl<R> Stored<R> {
+    /// Why it will be measured again, as far as the verdict itself knows; empty if it need not.
+    pub fn provisional(&self) -> &str {
+        if self.outdated.is_empty() { &self.provisional } else { &self.outdated }
+    }
 }
 
 /// The parts of a report that other programs than the client need.
@@ -193,7 +222,7 @@ pub enum Unusable {
     Absent,
     /// The file is damaged.
     Damaged(String),
-    /// It was measured under other conditions.
+    /// It cannot be used on this machine.
     Outdated(String),
 }
 
@@ -209,8 +238,11 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// Parses the file and checks that the verdict is valid on this machine for this profile. `text` is `None` if there is
-/// no file.
+/// Parses the file, and notes what is different on this machine now. `text` is `None` if there is no file.
+///
+/// # Errors
+///
+/// No file, a damaged one, or an algorithm that this kernel does not offer.
 pub fn read<'de, R: Deserialize<'de>>(
     text: Option<&'de str>,
     now: &Key,
@@ -218,7 +250,7 @@ pub fn read<'de, R: Deserialize<'de>>(
 ) -> Result<Stored<R>, Unusable> {
     let text = text.filter(|text| !text.is_empty()).ok_or(Unusable::Absent)?;
     let damaged = |why: &dyn fmt::Display| Unusable::Damaged(why.to_string());
-    let stored: Stored<R> = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+    let mut stored: Stored<R> = serde_json::from_str(text).map_err(|error| damaged(&error))?;
     if stored.schema_version != SCHEMA_VERSION {
         let version = stored.schema_version;
         return Err(damaged(&format!("it has version {version}, this zramd knows {SCHEMA_VERSION}")));
@@ -227,16 +259,14 @@ pub fn read<'de, R: Deserialize<'de>>(
     if algorithm.parameters.iter().any(|(key, _)| key != "level") {
         return Err(damaged(&format!("a verdict cannot be {algorithm}")));
     }
-    if let Some(why) = stored.key.outdated(now) {
-        return Err(Unusable::Outdated(why));
-    }
     if now.algorithms.as_ref().is_some_and(|names| !names.contains(&algorithm.name)) {
-        return Err(Unusable::Outdated(format!("this kernel no longer offers {}", algorithm.name)));
+        return Err(Unusable::Outdated(format!("this kernel does not offer {}", algorithm.name)));
     }
-    if stored.profile != profile {
+    let profiles = || {
         let (was, is) = (stored.profile.word(), profile.word());
-        return Err(Unusable::Outdated(format!("the configured profile is {is} now, and was {was}")));
-    }
+        (was != is).then(|| format!("the configured profile is {is} now, and was {was}"))
+    };
+    stored.outdated = stored.key.outdated(now).or_else(profiles).unwrap_or_default();
     Ok(stored)
 }
 
@@ -248,7 +278,7 @@ mod tests {
 
     fn key() -> Key {
         let names = ["zstd".to_owned(), "lz4".to_owned()];
-        Key::new("6.12.1\n", "processor : 0\nmodel name\t: Some CPU\n", "0-3\n", Some(&names))
+        Key::new("6.12.1\n", "processor : 0\nmodel name\t: Some CPU\n", "0-3\n", 4 << 20, Some(&names))
     }
 
     fn text() -> String {
@@ -261,40 +291,56 @@ mod tests {
             better_runs: 0,
             page_in_ns: 3000,
             provisional: String::new(),
+            outdated: String::new(),
             report: [1, 2],
         };
         serde_json::to_string(&stored).unwrap()
     }
 
-    fn verdict(text: Option<&str>, now: &Key) -> Result<String, Unusable> {
-        read::<IgnoredAny>(text, now, Profile::Balanced).map(|stored| stored.algorithm.to_string())
+    /// The verdict, and what is different now.
+    fn verdict(text: Option<&str>, now: &Key) -> Result<(String, String), Unusable> {
+        read::<IgnoredAny>(text, now, Profile::Balanced)
+            .map(|stored| (stored.algorithm.to_string(), stored.provisional().to_owned()))
     }
 
     #[test]
     fn it_holds_on_the_machine_that_it_was_measured_on() {
-        assert_eq!(verdict(Some(&text()), &key()), Ok("zstd(level=1)".to_owned()));
+        let valid = Ok(("zstd(level=1)".to_owned(), String::new()));
+        assert_eq!(verdict(Some(&text()), &key()), valid);
         let unknown = Key { algorithms: None, ..key() };
-        assert!(verdict(Some(&text()), &unknown).is_ok(), "no device to ask yet");
+        assert_eq!(verdict(Some(&text()), &unknown), valid, "no device to ask yet");
+        assert_eq!(
+            verdict(Some(&text()), &Key { memory_kib: 4_000_000, ..key() }),
+            valid,
+            "the kernel takes more"
+        );
         assert_eq!(read::<[u32; 2]>(Some(&text()), &key(), Profile::Balanced).unwrap().report, [1, 2]);
-        let other = read::<IgnoredAny>(Some(&text()), &key(), Profile::Latency).unwrap_err().to_string();
-        assert!(other.contains("latency") && other.contains("balanced"), "{other}");
-        let older = text().replace(r#""provisional":"","#, "");
-        assert!(older != text() && verdict(Some(&older), &key()).is_ok());
+        let older = text().replace(r#""provisional":"","#, "").replace(r#""memory_kib":4194304,"#, "");
+        assert!(older.len() < text().len() - 30 && verdict(Some(&older), &key()) == valid, "{older}");
     }
 
+    /// It is used until it is measured again.
     #[test]
-    fn each_change_is_named() {
+    fn each_change_makes_it_provisional_and_is_named() {
         let changed = [
             (Key { kernel: "6.13.0".to_owned(), ..key() }, "6.13.0"),
             (Key { cpu: "Other".to_owned(), ..key() }, "Other"),
             (Key { cpus: "0-1".to_owned(), ..key() }, "0-1"),
-            (Key { algorithms: Some(vec!["lz4".to_owned()]), ..key() }, "lz4"),
-            (Key { policy: POLICY_VERSION + 1, ..key() }, ""),
+            (Key { memory_kib: 8 << 20, ..key() }, "the memory is 8.0 GiB now, and was 4.0 GiB"),
+            (Key { algorithms: Some(vec!["zstd".to_owned()]), ..key() }, "zstd"),
+            (Key { policy: POLICY_VERSION + 1, ..key() }, "another method"),
         ];
         for (now, expected) in changed {
-            let found = verdict(Some(&text()), &now).unwrap_err();
-            assert!(matches!(&found, Unusable::Outdated(why) if why.contains(expected)), "{found:?}");
+            let (algorithm, why) = verdict(Some(&text()), &now).unwrap();
+            assert!(algorithm == "zstd(level=1)" && why.contains(expected), "{why}");
         }
+        let other = read::<IgnoredAny>(Some(&text()), &key(), Profile::Latency).unwrap().outdated;
+        assert!(other.contains("latency") && other.contains("balanced"), "{other}");
+        let gone = verdict(Some(&text()), &Key { algorithms: Some(vec!["lz4".to_owned()]), ..key() });
+        assert!(
+            matches!(&gone, Err(Unusable::Outdated(why)) if why.contains("does not offer zstd")),
+            "{gone:?}"
+        );
     }
 
     #[test]

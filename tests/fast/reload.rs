@@ -87,6 +87,31 @@ fn another_verdict_recreates_only_swap_that_is_nearly_empty() {
     }
 }
 
+/// An update of the kernel does not put another algorithm in the place of the one that was measured.
+#[test]
+fn a_verdict_of_another_kernel_is_used_until_it_is_measured_again() {
+    let text = "[zram0]\nzram-size = \"64MiB\"\ncompression-algorithm = \"auto\"\n";
+    let used = |verdict: String| {
+        let machine = SimMachine::new(KernelConfig::full());
+        machine.change().cpus = 4;
+        machine.change().verdict = verdict;
+        let applied = engine::apply(&mut machine.process(), &loaded(text)).unwrap();
+        let candidate = applied.plan.items[0].algorithm().unwrap().clone();
+        (candidate.algorithm.unwrap().to_string(), candidate.reason)
+    };
+    let verdict = |kernel: &str| crate::vm::verdict(kernel, Profile::Balanced, None);
+    assert_eq!(used(verdict("6.12.2-simulated")), ("lz4".into(), "auto: the verdict of the benchmark".into()));
+    let (algorithm, reason) = used(verdict("6.11.0"));
+    assert_eq!(algorithm, "lz4");
+    for part in ["provisional", "the kernel is 6.12.2-simulated now, and was 6.11.0"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    let (algorithm, reason) = used(verdict("6.11.0").replace("lz4", "gone"));
+    assert_eq!(algorithm, "zstd");
+    assert!(reason.contains("this kernel does not offer gone"), "{reason}");
+    assert_eq!(used(String::new()).0, "zstd");
+}
+
 #[test]
 fn nothing_changed_means_nothing_to_do() {
     assert_eq!(actions(&machine(), BEFORE, &Scope::default()), []);

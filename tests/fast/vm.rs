@@ -125,12 +125,13 @@ pub fn verdict(kernel: &str, profile: Profile, swappiness: Option<u32>) -> Strin
     let stored = Stored {
         schema_version: SCHEMA_VERSION,
         measured_unix: 0,
-        key: Key::new(kernel, "model name : simulated\n", "0-3\n", None),
+        key: Key::new(kernel, "model name : simulated\n", "0-3\n", 0, None),
         profile,
         algorithm: Algorithm::plain("lz4"),
         better_runs: 0,
         page_in_ns: 45_000,
         provisional: String::new(),
+        outdated: String::new(),
         report: serde_json::json!({ "verdict": { "reason": "", "page_cluster": 0, "swappiness": swappiness } }),
     };
     serde_json::to_string(&stored).unwrap()

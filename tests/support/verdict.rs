@@ -35,6 +35,7 @@ impl Verdict {
             better_runs: 0,
             page_in_ns: 1000,
             provisional: String::new(),
+            outdated: String::new(),
             report: serde_json::json!({
                 "verdict": { "reason": "", "page_cluster": 0, "swappiness": null },
                 "results": [{

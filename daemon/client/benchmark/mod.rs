@@ -139,6 +139,10 @@ pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
     show_report(&stored.report, words.form.json, words.chart.as_deref())?;
     if words.form.json == Json::Off {
         out::line(&age(&stored, clock::unix_seconds()));
+        if !stored.provisional().is_empty() {
+            let why = stored.provisional();
+            out::line(&format!("It is provisional: {why}. It is used until it is measured again."));
+        }
     }
     Ok(ExitStatus::Success)
 }
@@ -349,6 +353,7 @@ mod tests {
             better_runs: 0,
             page_in_ns: 0,
             provisional: String::new(),
+            outdated: String::new(),
             report,
         };
         assert_eq!(age(&stored, 1_007_260), "Measured 2h 1min ago with Linux 6.12.1 on Some CPU.");

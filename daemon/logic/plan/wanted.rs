@@ -11,7 +11,7 @@ use crate::config::settings::{
 use crate::device::algorithm::{Algorithm, with_option};
 use crate::error::ErrorKind;
 use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
-use crate::facts::{Does, Facts};
+use crate::facts::{Best, Does, Facts};
 use crate::finding::Finding;
 use crate::human::human;
 use crate::maintain::tighter;
@@ -398,10 +398,14 @@ pub fn candidates(choices: &[Choice], facts: &Facts) -> Result<Vec<Candidate>, S
     for (index, choice) in choices.iter().enumerate() {
         match choice {
             Choice::Auto => {
-                if let Some(Ok(algorithm)) = &facts.best
+                if let Some(Ok(Best { algorithm, provisional })) = &facts.best
                     && has(&algorithm.name)
                 {
-                    add(Some(algorithm.clone()), "auto: the verdict of the benchmark".to_owned(), true);
+                    let mut reason = "auto: the verdict of the benchmark".to_owned();
+                    if !provisional.is_empty() {
+                        reason.push_str(&format!(", which is provisional: {provisional}"));
+                    }
+                    add(Some(algorithm.clone()), reason, true);
                 }
                 // A missing measurement is not reported.
                 let why = match &facts.best {

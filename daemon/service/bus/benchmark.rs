@@ -38,7 +38,7 @@ pub(crate) fn path() -> String {
     format!("{}/benchmark", crate::ROOT)
 }
 
-/// The stored verdict, if it is valid for this profile.
+/// The stored verdict, with what is different now.
 fn stored<R: DeserializeOwned>(profile: Profile) -> std::result::Result<Stored<R>, Unusable> {
     let host = LinuxHost::new("/");
     engine::verdict::stored(&host, &engine::verdict::key_now(&host), profile)
@@ -122,7 +122,7 @@ impl Benchmark {
 #[allow(clippy::unused_self)]
 #[interface(name = "org.zramd1.Benchmark")]
 impl Benchmark {
-    /// The verdict, for example `zstd(level=1)`; empty when there is none that holds.
+    /// The verdict, for example `zstd(level=1)`; empty when there is none.
     #[zbus(property)]
     async fn chosen(&self) -> String {
         self.found().await.map_or_else(|_| String::new(), |stored| stored.algorithm.to_string())
@@ -158,10 +158,16 @@ impl Benchmark {
         self.found().await.map_or_else(|_| String::new(), |stored| stored.profile.word().to_owned())
     }
 
-    /// Whether there is a verdict for this kernel, CPU, set of algorithms and the configured profile.
+    /// Whether there is a verdict for this kernel, CPU, memory, set of algorithms and the configured profile.
     #[zbus(property)]
     async fn fresh(&self) -> bool {
-        self.found().await.is_ok()
+        self.found().await.is_ok_and(|stored| stored.outdated.is_empty())
+    }
+
+    /// Why the verdict, which is used until then, will be measured again; empty when it need not be, or there is none.
+    #[zbus(property)]
+    async fn provisional(&self) -> String {
+        self.found().await.map_or_else(|_| String::new(), |stored| stored.provisional().to_owned())
     }
 
     /// What was measured, the chosen algorithm first, then by score: algorithm, bytes stored per byte of memory that holds them, median

@@ -62,10 +62,11 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
         }
         if let Some(stored) = &stored {
             let verdict = &stored.algorithm;
-            // At boot a valid verdict is not checked again.
-            match keep::again(&host, stored, settings.benchmark.sample).filter(|_| !boot) {
+            let again = keep::again(&host, stored, settings.benchmark.sample);
+            // At boot a verdict is measured again only if it is of another machine.
+            match again.filter(|_| !boot || !stored.outdated.is_empty()) {
                 None => return Ok(format!("the verdict {verdict} is valid; nothing to measure")),
-                Some(why) => out::note(&format!("the verdict {verdict} is valid, but measured again: {why}")),
+                Some(why) => out::note(&format!("the verdict {verdict} is measured again: {why}")),
             }
         }
     }
@@ -79,7 +80,8 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
         && options.profile == settings.benchmark.profile;
     if let (true, Some(stored)) = (kept, &stored) {
         options.before = Before {
-            verdict: Some(stored.algorithm.clone()),
+            // What was measured on another machine, or in part, is not protected.
+            verdict: stored.provisional().is_empty().then(|| stored.algorithm.clone()),
             better_runs: stored.better_runs,
             short_of_memory: stored.report.past.short_of_memory,
         };
@@ -87,7 +89,7 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
     let measured = bench::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
     reporter.detail(&measured.report)?;
     // An incomplete verdict does not replace another one.
-    if kept && (stored.is_none() || measured.provisional.is_empty()) {
+    if kept && (stored.is_none_or(|stored| !stored.outdated.is_empty()) || measured.provisional.is_empty()) {
         keep::keep(Path::new("/"), &host, &measured)?;
     }
     Ok(measured.report.verdict.reason)
