@@ -23,7 +23,7 @@ use logic::human::human;
 use logic::maintain::pressure::Level;
 use logic::maintain::span;
 use logic::overlay::{Override, Standing};
-use logic::plan::{Decision, Plan};
+use logic::plan::{Decision, Following, Plan};
 use logic::record::Target;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::vm::VmView;
@@ -120,7 +120,7 @@ pub fn render(
         parts.push(summary(snapshot, config) + "\n");
     }
     parts.extend(rows.iter().map(|row| match row {
-        Row::Device(view) => device(view, snapshot, config, style),
+        Row::Device(view) => device(view, snapshot, config, plan, style),
         Row::Ramdisk(view) => disk(view, config, style),
     }));
     if whole {
@@ -276,7 +276,7 @@ impl Paragraph {
     }
 }
 
-fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style) -> String {
+fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, plan: &Plan, style: Style) -> String {
     let mut paragraph = Paragraph::new(&view.name, &purpose(view), is_active(Row::Device(view)), style);
     overridden(&view.name, config, &mut paragraph);
     if view.disk_size_bytes == 0 && !view.managed {
@@ -301,7 +301,7 @@ fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, style: Style)
             ),
         );
     }
-    paragraph.line("Algorithm", algorithm(view));
+    paragraph.line("Algorithm", algorithm(view, plan));
     if !view.recompression_algorithms.is_empty() {
         let all: Vec<String> = view
             .recompression_algorithms
@@ -509,18 +509,23 @@ fn slots(used: u64, stored: u64, page: u64) -> String {
     format!("{used} in use{why}")
 }
 
-fn algorithm(view: &DeviceView) -> String {
+fn algorithm(view: &DeviceView, plan: &Plan) -> String {
     let parameters = view.algorithm_parameters.clone().into_iter().collect();
-    let name = Algorithm { name: view.algorithm.clone(), parameters }.to_string();
-    match view.algorithm_reason {
-        ReasonView::Config => format!("{name}, the first choice of the configuration"),
-        ReasonView::Benchmark => format!("{name}, the verdict of the benchmark (see `zramdctl bench show`)"),
-        ReasonView::Auto => format!("{name}, chosen by zramd because the configuration says \"auto\""),
-        ReasonView::Fallback => {
-            format!("{name}, because this kernel lacks the preferred algorithm, or it failed")
+    let used = Algorithm { name: view.algorithm.clone(), parameters };
+    let why = match view.algorithm_reason {
+        ReasonView::Config => ", the first choice of the configuration",
+        ReasonView::Benchmark => ", the verdict of the benchmark (see `zramdctl bench show`)",
+        ReasonView::Auto => ", chosen by zramd because the configuration says \"auto\"",
+        ReasonView::Fallback => ", because this kernel lacks the preferred algorithm, or it failed",
+        ReasonView::KernelDefault => ", the default of the kernel",
+        ReasonView::Unknown => "",
+    };
+    let item = plan.items.iter().find(|item| item.target.to_string() == view.name);
+    match item.and_then(|item| item.following(Some(&used))) {
+        Some(Following::Later(best)) => {
+            format!("{used}{why}; from the next boot on {best}, the verdict of the benchmark")
         }
-        ReasonView::KernelDefault => format!("{name}, the default of the kernel"),
-        ReasonView::Unknown => name,
+        _ => format!("{used}{why}"),
     }
 }
 

@@ -11,8 +11,9 @@ use engine::sample::Detail;
 use host::{Errno, Host};
 use logic::change::Action;
 use logic::config::{self, Loaded};
+use logic::device::algorithm::Algorithm;
 use logic::finding::Code;
-use logic::plan::Activation;
+use logic::plan::{Activation, Following};
 use logic::ramdisk::UnitRamdisk;
 use logic::record::{MountId, Target};
 use logic::sample::{ReasonView, RoleView, Snapshot, StateView};
@@ -100,7 +101,10 @@ fn a_verdict_of_another_kernel_is_used_until_it_is_measured_again() {
         (candidate.algorithm.unwrap().to_string(), candidate.reason)
     };
     let verdict = |kernel: &str| crate::vm::verdict(kernel, Profile::Balanced, None);
-    assert_eq!(used(verdict("6.12.2-simulated")), ("lz4".into(), "auto: the verdict of the benchmark".into()));
+    assert_eq!(
+        used(verdict("6.12.2-simulated")),
+        ("lz4".into(), "auto: the verdict of the benchmark".into())
+    );
     let (algorithm, reason) = used(verdict("6.11.0"));
     assert_eq!(algorithm, "lz4");
     for part in ["provisional", "the kernel is 6.12.2-simulated now, and was 6.11.0"] {
@@ -410,4 +414,34 @@ fn a_device_may_be_removed_during_a_read() {
         let half = seen.devices.iter().find(|device| device.disk_size_bytes != 64 << 20);
         assert_eq!(half, None, "after {reads} reads");
     }
+}
+
+#[test]
+fn a_device_says_what_it_has_to_do_with_the_verdict() {
+    let following = |list: &str, used: &str, verdict: &str| {
+        let machine = SimMachine::new(KernelConfig::full());
+        machine.change().cpus = 4;
+        machine.change().verdict = verdict.to_owned();
+        let text = format!("[zram0]\nzram-size = \"64MiB\"\n{list}\n");
+        let plan = engine::plan(&machine.process(), &loaded(&text), Activation::Direct).unwrap();
+        let used = Algorithm::parse(used).unwrap();
+        format!(
+            "{:?}",
+            plan.items[0].following(Some(&used)).map(|following| match following {
+                Following::Now => "now".to_owned(),
+                Following::Later(best) => format!("later {best}"),
+                Following::Not(named) =>
+                    format!("not {}", named.map_or("default".to_owned(), ToString::to_string)),
+            })
+        )
+    };
+    let measured = crate::vm::verdict("6.12.2-simulated", Profile::Balanced, None);
+    let auto = "compression-algorithm = \"auto\"";
+    let named = "compression-algorithm = [\"zstd\", \"auto\"]";
+    assert_eq!(following(auto, "lz4", &measured), "Some(\"now\")");
+    assert_eq!(following(auto, "zstd", &measured), "Some(\"later lz4\")");
+    assert_eq!(following(named, "zstd", &measured), "Some(\"not zstd\")");
+    assert_eq!(following("compression-algorithm = [\"gone\", \"auto\"]", "lz4", &measured), "Some(\"now\")");
+    assert_eq!(following("", "lz4", &measured), "Some(\"not default\")");
+    assert_eq!(following(auto, "zstd", ""), "None", "there is no verdict");
 }

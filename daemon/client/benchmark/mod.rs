@@ -20,7 +20,7 @@ use super::{out, read, worker};
 use bench::keep;
 use bench::report::{Cluster, Report, Row};
 use bench::score::Aim;
-use engine::reload::Scope;
+use engine::reload::{Scope, Survey};
 use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::{LinuxHost, clock, work};
@@ -28,6 +28,7 @@ use logic::device::algorithm::Algorithm;
 use logic::exit::ExitStatus;
 use logic::maintain::span;
 use logic::order::{BENCHMARK, Benchmark, Order, PageCluster};
+use logic::plan::{Decision, Following, Item};
 use logic::table;
 use logic::verdict::Profile;
 use logic::verdict::Stored;
@@ -56,22 +57,36 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
     Ok(status)
 }
 
-/// Swaps that could adopt the verdict now, or that none does.
-fn use_of_verdict() -> Vec<String> {
+/// What each configured device has to do with the verdict, in one sentence.
+pub fn use_of_verdict() -> Vec<String> {
     let loaded = read::config(None);
-    if !loaded.settings.devices.is_empty() && !loaded.settings.uses_verdict() {
-        return vec![
-            "no device uses the verdict; write compression-algorithm = \"auto\" to use it".to_owned(),
-        ];
-    }
-    let survey = read::survey(None, &loaded, Scope::default());
-    let changes = survey.map_or_else(|_| Vec::new(), |survey| survey.changes);
-    let concerned = changes.into_iter().filter(|change| change.by_verdict);
-    concerned
-        .map(|change| {
-            format!("{}: {}; `zramdctl bench adopt` sets it up again", change.target, change.detail)
+    read::survey(None, &loaded, Scope::default()).map_or_else(|_| Vec::new(), |survey| followed(&survey))
+}
+
+fn followed(survey: &Survey) -> Vec<String> {
+    let items = survey.plan.items.iter().filter(|item| item.decision != Decision::Skipped);
+    let sentence = |item: &Item| {
+        let name = &item.target;
+        let used = survey.facts.records.get(name).and_then(|record| record.algorithm.as_ref());
+        let adopts = survey.changes.iter().any(|change| change.target == *name && change.by_verdict);
+        Some(match (item.following(used)?, used) {
+            (Following::Now, _) => format!("{name} uses this verdict."),
+            (Following::Later(best), Some(used)) if adopts => format!(
+                "{name} uses {used} and stores next to nothing: `zramdctl bench adopt` sets it up again with {best}, and so does the next boot."
+            ),
+            (Following::Later(best), Some(used)) => {
+                format!("{name} uses {used}, and {best} from the next boot on.")
+            }
+            (Following::Later(best), None) => format!("{name} is not set up, and will use {best}."),
+            (Following::Not(Some(named)), _) => format!(
+                "{name} does not follow the verdict: the configuration names {named} first. Write compression-algorithm = \"auto\" to change that."
+            ),
+            (Following::Not(None), _) => format!(
+                "{name} does not follow the verdict, but uses the default of the kernel. Write compression-algorithm = \"auto\" to change that."
+            ),
         })
-        .collect()
+    };
+    items.filter_map(sentence).collect()
 }
 
 /// The order with these options.
@@ -142,6 +157,9 @@ pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
         if !stored.provisional().is_empty() {
             let why = stored.provisional();
             out::line(&format!("It is provisional: {why}. It is used until it is measured again."));
+        }
+        for line in use_of_verdict() {
+            out::line(&line);
         }
     }
     Ok(ExitStatus::Success)
