@@ -90,6 +90,9 @@ pub struct Benchmark {
     /// Time limit.
     #[serde(skip_serializing_if = "is_default")]
     pub seconds: Option<f64>,
+    /// Instead of the main file of the configuration.
+    #[serde(skip_serializing_if = "is_default")]
+    pub config: Option<PathBuf>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

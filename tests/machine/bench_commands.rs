@@ -250,3 +250,18 @@ fn without_rights_it_says_so() {
         assert_eq!(output.status.code(), Some(77), "{output:?}");
     }
 }
+
+#[test]
+fn the_named_configuration_counts() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("zramd.toml");
+    fs::write(&config, "[benchmark]\nprofile = \"capacity\"\nsample = \"public\"\n").unwrap();
+    // Of one algorithm, so that nothing is kept.
+    let words = ["bench", "run", "--algorithms", "lzo-rle", "--seconds", "10", "--json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("--config").arg(&config).args(words).output();
+    assert_eq!(json(&output.unwrap())["profile"], "capacity");
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use zbus::Variant;
 
-use super::args::{BenchRun, BenchShow, Json};
+use super::args::{BenchRun, BenchShow, Cli, Json};
 use super::changes;
 
 use super::connect::{self, Bus};
@@ -39,9 +39,16 @@ const OBJECT: &str = "/org/zramd1/benchmark";
 const INTERFACE: &str = "org.zramd1.Benchmark";
 
 /// Runs `bench run`: directly as root, otherwise through the daemon.
-pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
+pub fn run(cli: &Cli, words: &BenchRun) -> Result<ExitStatus, Error> {
+    let ask_password = !cli.no_ask_password;
     let report: Option<Report> = if LinuxHost::new("/").is_privileged() {
-        worker::run(&Order::Benchmark(order(words)?), "measuring")?
+        let config = read::used_file(cli).map(|file| worker::absolute(&file)).transpose()?;
+        worker::run(&Order::Benchmark(Benchmark { config, ..order(words)? }), "measuring")?
+    } else if cli.config.is_some() {
+        return Err(Error::new(
+            ErrorKind::NotPermitted,
+            "--config needs root: the daemon uses its own configuration",
+        ));
     } else {
         let status = connect::run(through_daemon(ask_password, for_daemon(&order(words)?)?));
         if status != ExitStatus::Success {
@@ -51,16 +58,18 @@ pub fn run(words: &BenchRun, ask_password: bool) -> Result<ExitStatus, Error> {
     };
     let report = report.ok_or_else(|| Error::failed("the benchmark ended without a result"))?;
     let status = show_report(&report, words.form.json, words.chart.as_deref())?;
-    for line in use_of_verdict() {
+    for line in use_of_verdict(cli) {
         out::note(&line);
     }
     Ok(status)
 }
 
 /// What each configured device has to do with the verdict, in one sentence.
-pub fn use_of_verdict() -> Vec<String> {
-    let loaded = read::config(None);
-    read::survey(None, &loaded, Scope::default()).map_or_else(|_| Vec::new(), |survey| followed(&survey))
+fn use_of_verdict(cli: &Cli) -> Vec<String> {
+    let file = read::daemons_file(cli);
+    let loaded = read::config(file.as_ref());
+    read::survey(file.as_ref(), &loaded, Scope::default())
+        .map_or_else(|_| Vec::new(), |survey| followed(&survey))
 }
 
 fn followed(survey: &Survey) -> Vec<String> {
@@ -147,8 +156,8 @@ fn last() -> Option<Report> {
 }
 
 /// Runs `bench show`.
-pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
-    let profile = read::config(None).settings.benchmark.profile;
+pub fn show(cli: &Cli, words: &BenchShow) -> Result<ExitStatus, Error> {
+    let profile = read::config(read::used_file(cli).as_ref()).settings.benchmark.profile;
     let stored = keep::stored(&LinuxHost::new("/"), profile)
         .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
     show_report(&stored.report, words.form.json, words.chart.as_deref())?;
@@ -158,7 +167,7 @@ pub fn show(words: &BenchShow) -> Result<ExitStatus, Error> {
             let why = stored.provisional();
             out::line(&format!("It is provisional: {why}. It is used until it is measured again."));
         }
-        for line in use_of_verdict() {
+        for line in use_of_verdict(cli) {
             out::line(&line);
         }
     }

@@ -11,7 +11,7 @@ use zbus::{Connection, OwnedObjectPath, Variant, interface};
 use super::options::{Options, invalid, texts};
 use crate::auth::{self, Action};
 use crate::blocking;
-use crate::core::Core;
+use crate::core::{Core, Mode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::watch::follow_directory;
 use crate::work::Call;
@@ -207,7 +207,11 @@ impl Benchmark {
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
-        let order = Order::Benchmark(order(&options)?);
+        let mut order = order(&options)?;
+        if self.core.mode == Mode::Direct {
+            order.config.clone_from(&self.core.source.file);
+        }
+        let order = Order::Benchmark(order);
         let work = Call { order, unit: "zramd-benchmark.service".to_owned(), without_order: None };
         self.core.owned(&call, self.core.start_work(BENCHMARK, String::new(), work).await?).await
     }

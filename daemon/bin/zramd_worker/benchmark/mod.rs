@@ -26,7 +26,7 @@ pub fn run(order: Order) -> Result<ExitStatus, String> {
 
 fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
     let mut host = LinuxHost::new("/");
-    let settings = configured::loaded(None).settings;
+    let settings = configured::loaded(order.config.as_ref()).settings;
     let boot = order.boot;
     let mut options = Options {
         source: if let Some(file) = order.data {
