@@ -262,6 +262,7 @@ fn the_named_configuration_counts() {
     fs::write(&config, "[benchmark]\nprofile = \"capacity\"\nsample = \"public\"\n").unwrap();
     // Of one algorithm, so that nothing is kept.
     let words = ["bench", "run", "--algorithms", "lzo-rle", "--seconds", "10", "--json"];
-    let output = Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("--config").arg(&config).args(words).output();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("--config").arg(&config).args(words).output();
     assert_eq!(json(&output.unwrap())["profile"], "capacity");
 }
