@@ -72,12 +72,11 @@ pub struct Pass {
     processor: Duration,
     bytes: u64,
     busy: Duration,
-    /// Processor time and number of the requests in the batch that is not full yet.
-    batch: (Duration, u32),
 }
 
-/// Requests averaged into one value for [`Estimate`]: enough to even out the clock's resolution, and still many values.
-const BATCH: u32 = 64;
+/// Requests averaged into one value for [`Estimate`]: enough to even out the clock's resolution, which is read only once for all of them,
+/// and still many values.
+const BATCH: usize = 64;
 
 impl Pass {
     /// Requests that were made.
@@ -134,16 +133,17 @@ impl Pass {
         self.bytes += other.bytes;
     }
 
-    fn note(&mut self, time: Duration, processor: Duration, bytes: usize) {
+    fn note(&mut self, time: Duration, bytes: usize) {
         self.times.push(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         self.sum += time;
         self.bytes += bytes as u64;
+    }
+
+    /// The processor time of the last requests. Those of a batch that is not full count only where there is no other.
+    fn note_batch(&mut self, processor: Duration, requests: usize) {
         self.processor += processor;
-        self.batch.0 += processor;
-        self.batch.1 += 1;
-        if self.batch.1 == BATCH {
-            self.batches.push(self.batch.0.as_nanos() as f64 / f64::from(BATCH));
-            self.batch = (Duration::ZERO, 0);
+        if requests == BATCH {
+            self.batches.push(processor.as_nanos() as f64 / BATCH as f64);
         }
     }
 }
@@ -195,28 +195,43 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
     let device = Direct::open(node, writes)?;
     let page = data.page_size();
     let length = page * spec.pages_per_request.max(1);
-    let mut buffer = Pages::new(spec.pages_per_request.max(1))?;
+    // What was read in a batch is compared after it.
+    let mut buffer = Pages::new(spec.pages_per_request.max(1) * if spec.verify { BATCH } else { 1 })?;
     let mut pass = Pass::default();
     let stride = (STRIDE / spec.pages_per_request.max(1)).max(1);
     let begun = Instant::now();
-    for (index, &first) in requests.iter().enumerate() {
-        if index % stride == 0 && (begun.elapsed() > spec.limit || interrupt::is_asked()) {
-            break;
-        }
-        let wanted = &data.bytes()[first * page..][..length];
-        let offset = ((spec.at + first) * page) as u64;
+    for (number, batch) in requests.chunks(BATCH).enumerate() {
         let before = clock::thread_processor_time();
-        let start = Instant::now();
-        let result: Result<(), HostError> =
-            if writes { device.write(offset, wanted) } else { device.read(offset, buffer.bytes_mut()) };
-        let time = start.elapsed();
-        pass.note(time, clock::thread_processor_time().saturating_sub(before), length);
-        result?;
-        if !writes && spec.verify && buffer.bytes() != wanted {
-            let place = node.display();
-            return Err(Error::failed(format!(
-                "{place}: page {first} reads back differently from what was written"
-            )));
+        let mut done = 0;
+        for (place, &first) in batch.iter().enumerate() {
+            let index = number * BATCH + place;
+            if index.is_multiple_of(stride) && (begun.elapsed() > spec.limit || interrupt::is_asked()) {
+                break;
+            }
+            let wanted = &data.bytes()[first * page..][..length];
+            let offset = ((spec.at + first) * page) as u64;
+            let slot = if spec.verify { place * length } else { 0 };
+            let start = Instant::now();
+            let result: Result<(), HostError> = if writes {
+                device.write(offset, wanted)
+            } else {
+                device.read(offset, &mut buffer.bytes_mut()[slot..][..length])
+            };
+            pass.note(start.elapsed(), length);
+            result?;
+            done += 1;
+        }
+        pass.note_batch(clock::thread_processor_time().saturating_sub(before), done);
+        for (place, &first) in batch[..done].iter().enumerate().filter(|_| !writes && spec.verify) {
+            if buffer.bytes()[place * length..][..length] != data.bytes()[first * page..][..length] {
+                return Err(Error::failed(format!(
+                    "{}: page {first} reads back differently from what was written",
+                    node.display()
+                )));
+            }
+        }
+        if done < batch.len() {
+            break;
         }
     }
     pass.busy = pass.sum;
@@ -246,8 +261,12 @@ mod tests {
     /// A pass with requests of these times, in nanoseconds, of 4096 bytes each.
     fn pass_of(times: impl IntoIterator<Item = u64>) -> Pass {
         let mut pass = Pass::default();
-        for time in times {
-            pass.note(Duration::from_nanos(time), Duration::from_nanos(time), 4096);
+        let times: Vec<u64> = times.into_iter().collect();
+        for batch in times.chunks(BATCH) {
+            for time in batch {
+                pass.note(Duration::from_nanos(*time), 4096);
+            }
+            pass.note_batch(Duration::from_nanos(batch.iter().sum()), batch.len());
         }
         pass.busy = pass.sum;
         pass
@@ -266,7 +285,7 @@ mod tests {
 
     #[test]
     fn one_interruption_does_not_change_the_usual_time() {
-        let batch = u64::from(BATCH);
+        let batch = BATCH as u64;
         let pass = pass_of((0..5 * batch).map(|index| if index == batch { 1_000_000 } else { 500 }));
         assert_eq!(pass.usual_ns().value, 500.0);
         assert!(pass.mean_ns() > 3_000.0, "{}", pass.mean_ns());
@@ -275,8 +294,11 @@ mod tests {
     #[test]
     fn time_that_other_programs_take_does_not_change_the_price() {
         let mut pass = Pass::default();
-        for index in 0..10 * u64::from(BATCH) {
-            pass.note(Duration::from_nanos(500 + 1000 * index), Duration::from_nanos(500), 4096);
+        for index in 0..10 {
+            for _ in 0..BATCH {
+                pass.note(Duration::from_nanos(500 + 1000 * index), 4096);
+            }
+            pass.note_batch(Duration::from_nanos(500 * BATCH as u64), BATCH);
         }
         assert_eq!(pass.usual_ns().value, 500.0);
     }
