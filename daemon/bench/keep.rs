@@ -7,17 +7,16 @@ use super::sample::source_now;
 use crate::report::Report;
 use crate::score::Past;
 use engine::Error;
-use engine::verdict::{key, key_now};
+use engine::verdict::{key, stored_now};
 use host::Host;
 use host::linux::durable;
 use host::linux::store::VERDICT;
 use logic::config::settings::PageSource;
-use logic::verdict::Profile;
-use logic::verdict::{SCHEMA_VERSION, Stored, Unusable};
+use logic::verdict::{Profile, SCHEMA_VERSION, Stored, Unusable};
 
 /// The verdict with all its figures, with what is different now on this machine and with this profile.
 pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unusable> {
-    engine::verdict::stored(host, &key_now(host), profile)
+    stored_now(host, profile)
 }
 
 /// Why an automatic run measures again although a verdict is valid; `None` if it need not.

@@ -59,17 +59,19 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
         let controllers = host.text(MachineFile::Controllers).unwrap_or_default();
         facts.lacks_memory_controller = !controllers.split_whitespace().any(|name| name == "memory");
     }
-    let offered = facts.specimen().map(|device| device.algorithms.clone());
-    let key = || verdict::key(host, offered.as_deref());
-    if settings.vm.is_some() {
-        facts.advice = verdict::advice(host, &key(), settings.benchmark.profile);
-    }
-    if settings.uses_verdict() {
-        let found = verdict::stored::<H, IgnoredAny>(host, &key(), settings.benchmark.profile);
-        facts.best = Some(found.map(|stored| Best {
-            provisional: stored.provisional().to_owned(),
-            algorithm: stored.algorithm,
-        }));
+    if settings.vm.is_some() || settings.uses_verdict() {
+        let key = verdict::key(host, facts.specimen().map(|device| device.algorithms.as_slice()));
+        let profile = settings.benchmark.profile;
+        if settings.vm.is_some() {
+            facts.advice = verdict::advice(host, &key, profile);
+        }
+        if settings.uses_verdict() {
+            let found = verdict::stored::<H, IgnoredAny>(host, &key, profile);
+            facts.best = Some(found.map(|stored| Best {
+                provisional: stored.provisional().to_owned(),
+                algorithm: stored.algorithm,
+            }));
+        }
     }
     places(host, settings, &mut facts);
     for disk in &settings.ramdisks {

@@ -13,9 +13,9 @@ use logic::verdict::{self, Brief, Key, Profile, Stored, Unusable};
 use logic::vm::Advice;
 use serde::de::DeserializeOwned;
 
-/// The verdict, with what is different now on a machine with this key and with this profile. `R` is the report of the benchmark, or what is
+/// The verdict, with what is different on a machine with this key and with this profile. `R` is the report of the benchmark, or what is
 /// needed of it.
-pub fn stored<H: Host, R: DeserializeOwned>(
+pub(super) fn stored<H: Host, R: DeserializeOwned>(
     host: &H,
     now: &Key,
     profile: Profile,
@@ -50,6 +50,11 @@ pub fn key_now<H: Host>(host: &H) -> Key {
     let list = |number| host.read_attribute(number, Attribute::CompAlgorithm).ok();
     let offered = devices.into_iter().find_map(list).map(|text| parse_comp_algorithm(&text).0);
     key(host, offered.as_deref())
+}
+
+/// The verdict, with what is different now on this machine.
+pub fn stored_now<H: Host, R: DeserializeOwned>(host: &H, profile: Profile) -> Result<Stored<R>, Unusable> {
+    stored(host, &key_now(host), profile)
 }
 
 /// Removes the verdict; false if there was none.

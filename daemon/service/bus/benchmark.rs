@@ -21,7 +21,6 @@ use host::linux::files;
 use host::linux::store::VERDICT;
 use logic::device::algorithm::Algorithm;
 use logic::order::{self, BENCHMARK, Order};
-use logic::verdict::Profile;
 use logic::verdict::{Brief, BriefRow, Figures, Stored, Unusable};
 
 /// The benchmark object.
@@ -36,12 +35,6 @@ type Listed = (String, f64, f64, f64, f64, f64, String);
 /// Its object path.
 pub(crate) fn path() -> String {
     format!("{}/benchmark", crate::ROOT)
-}
-
-/// The stored verdict, with what is different now.
-fn stored<R: DeserializeOwned>(profile: Profile) -> std::result::Result<Stored<R>, Unusable> {
-    let host = LinuxHost::new("/");
-    engine::verdict::stored(&host, &engine::verdict::key_now(&host), profile)
 }
 
 /// Announces each change of the verdict, by `zramd-worker`, by Forget or by root.
@@ -112,7 +105,8 @@ impl Benchmark {
     /// The same with these parts of the report.
     async fn found_with<R: DeserializeOwned + Send + 'static>(&self) -> Result<Stored<R>> {
         let profile = self.core.view().profile;
-        blocking::run(move || stored(profile).map_err(|why| none(&why))).await
+        let found = move || engine::verdict::stored_now(&LinuxHost::new("/"), profile);
+        blocking::run(move || found().map_err(|why| none(&why))).await
     }
 }
 
