@@ -1,5 +1,6 @@
-//! Chooses the algorithm: the one with the best score, without a verdict. A verdict is changed only by a score that is better by a tenth in two consecutive runs,
-//! and a level is preferred to the kernel's default level only if it is better by a fifth, beyond the uncertainty.
+//! Chooses the algorithm: without a verdict the one with the best score. A verdict is changed only by a score that is better by a tenth
+//! in two consecutive runs, and a level is preferred to the kernel's default level only if it is better by a fifth, beyond the
+//! uncertainty.
 
 use super::statistics::Estimate;
 use logic::device::algorithm::Algorithm;
@@ -102,11 +103,7 @@ fn among(
                 .to_owned(),
         };
     };
-    let keep = |algorithm: &Algorithm, better_runs, reason| Choice {
-        algorithm: algorithm.clone(),
-        better_runs,
-        reason,
-    };
+    let keep = |better_runs, reason| Choice { algorithm: incumbent.clone(), better_runs, reason };
     let take = |reason: String| Choice { algorithm: best.clone(), better_runs: 0, reason };
     let best_of_all = || {
         let rivals = eligible().filter(|(one, _)| *one != best);
@@ -133,21 +130,17 @@ fn among(
         let why = scored.iter().find(|(one, _)| one == incumbent).and_then(|(_, score)| score.as_ref().err());
         if let Some(why) = why.filter(|_| runs < RUNS) {
             return keep(
-                incumbent,
                 runs,
                 format!("{incumbent} stays for now, though {why}, which needs two consecutive runs"),
             );
         }
         // If only certain algorithms were requested, the others have no score and are not mentioned.
-        let left = scored.iter().find(|(one, _)| one == incumbent);
-        let left = left.and_then(|(_, score)| score.as_ref().err());
-        let left = left.map_or_else(String::new, |why| format!("; {incumbent} cannot be chosen: {why}"));
+        let left = why.map_or_else(String::new, |why| format!("; {incumbent} cannot be chosen: {why}"));
         return take(format!("{best} is best: {what}{left}"));
     };
     let gained = percent(best_value, present);
     if best_value > present * (1.0 - MARGIN) {
         return keep(
-            incumbent,
             0,
             format!(
                 "{incumbent} stays: {}; {best} would be better by {gained:.0} %, and a change takes {:.0} %",
@@ -159,7 +152,6 @@ fn among(
     let runs = before.better_runs + 1;
     if runs < RUNS {
         return keep(
-            incumbent,
             runs,
             format!(
                 "{incumbent} stays for now: {best} is better by {gained:.0} %, which needs two consecutive runs"
