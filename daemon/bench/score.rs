@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::statistics::Estimate;
 use logic::verdict::Profile;
 
-/// What this machine has done since it was booted, as far as it counts for the score.
+/// What a machine has done since boot that [`Aim::of`] looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkPast"))]
 #[serde(default)]

@@ -142,7 +142,7 @@ pub struct Stored<R> {
     pub profile: Profile,
     /// The verdict, as written in a configuration.
     pub algorithm: Algorithm,
-    /// See [`super::verdict::Before::better_runs`].
+    /// Consecutive runs in which another algorithm was clearly better.
     pub better_runs: u32,
     /// Usual time of a page-in, in nanoseconds.
     pub page_in_ns: u64,
@@ -168,11 +168,11 @@ impl<R> Stored<R> {
 /// The parts of a report that other programs than the client need.
 #[derive(Debug, Deserialize)]
 pub struct Brief {
-    /// See [`super::report::Report::verdict`].
+    /// The choice.
     pub verdict: BriefVerdict,
 }
 
-/// Reason and suggestions of a verdict; see [`super::report::Verdict`].
+/// Reason and suggestions of a verdict; see `Verdict` in `bench/report.rs`.
 #[derive(Debug, Deserialize)]
 pub struct BriefVerdict {
     /// Why, in one sentence.
@@ -186,11 +186,11 @@ pub struct BriefVerdict {
 /// The figures of a report that are on the bus.
 #[derive(Debug, Deserialize)]
 pub struct Figures {
-    /// See [`super::report::Report::results`].
+    /// One entry per algorithm, the chosen one first, then by score.
     pub results: Vec<BriefRow>,
 }
 
-/// See [`super::report::Row`].
+/// Results of one algorithm; see `Row` in `bench/report.rs`.
 #[derive(Debug, Deserialize)]
 pub struct BriefRow {
     /// Its name and parameters.
@@ -206,7 +206,7 @@ pub struct BriefRow {
     pub excluded: Option<String>,
 }
 
-/// See [`super::report::Timing`].
+/// Measurements in one direction; see `Timing` in `bench/report.rs`.
 #[derive(Debug, Deserialize)]
 pub struct BriefTiming {
     /// Median time of a request, in nanoseconds.

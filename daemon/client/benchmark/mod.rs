@@ -30,8 +30,7 @@ use logic::maintain::span;
 use logic::order::{BENCHMARK, Benchmark, Order, PageCluster};
 use logic::plan::{Decision, Following, Item};
 use logic::table;
-use logic::verdict::Profile;
-use logic::verdict::Stored;
+use logic::verdict::{Profile, Stored};
 use logic::work::Work;
 
 /// Object path and interface on the bus.
