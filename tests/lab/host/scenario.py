@@ -34,7 +34,7 @@ class Scenario:
     disk2: int  # bytes; 0 is no second disk
     disk2_speed: tuple[int, int] | None  # requests and MiB a second, at most
     cpus: int  # if the kernel supports several
-    time_limit: float  # seconds for one boot
+    time_limit: float  # seconds for one boot on a quiet machine
     kernel_args: tuple[str, ...]
     needs_zramd: bool
     power_cuts: PowerCuts | None
