@@ -1,4 +1,6 @@
 //! The command line of `zramdctl`. Completions and the man page come from this one definition.
+// The comments are texts for users, and [maintenance] in them is a section.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ use logic::order::Benchmark;
     version,
     about = "Shows and controls compressed memory",
     long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
-    after_help = "Without a command, devices and disks are listed; the options of list and names of devices are understood.",
+    after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood.",
     disable_help_subcommand = true,
     subcommand_value_name = "COMMAND",
     max_term_width = 100
@@ -84,7 +86,7 @@ pub enum StatsFormat {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List devices and disks, one line each
+    /// List devices and RAM disks, one line each
     #[command(visible_alias = "ls")]
     List(List),
     /// Explain numbers, choices and problems
@@ -97,7 +99,7 @@ pub enum Command {
     },
     /// Print properties as Key=Value, for scripts
     Show {
-        /// Device or disk; without it, the machine as a whole
+        /// Device or RAM disk; without it, the machine as a whole
         name: Option<String>,
         /// Only these properties
         #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
@@ -467,7 +469,7 @@ pub struct Create {
     pub set: Vec<String>,
 }
 
-/// `disk`.
+/// `ramdisk`.
 #[derive(Debug, Subcommand)]
 pub enum Ramdisk {
     /// List RAM disks with what is kept of them
@@ -482,16 +484,16 @@ pub enum Ramdisk {
     },
     /// Save them now
     Save {
-        /// Disks
+        /// RAM disks
         #[arg(required = true)]
         names: Vec<String>,
         /// How
         #[command(flatten)]
         change: NoBlock,
     },
-    /// Save a disk, then bring it back filled from a snapshot
+    /// Save a RAM disk, then bring it back filled from a snapshot
     Restore {
-        /// Disk
+        /// RAM disk
         name: String,
         /// Snapshot; if none is named, the newest before that save
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
@@ -502,7 +504,7 @@ pub enum Ramdisk {
     },
     /// Read a snapshot to its end and compare it with its manifest
     Verify {
-        /// Disk
+        /// RAM disk
         name: String,
         /// Snapshot; the newest if none is named
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
@@ -511,9 +513,9 @@ pub enum Ramdisk {
         #[command(flatten)]
         change: NoBlock,
     },
-    /// List the snapshots of a disk, newest first
+    /// List the snapshots of a RAM disk, newest first
     Snapshots {
-        /// Disk
+        /// RAM disk
         name: String,
         /// Format of the result
         #[command(flatten)]
@@ -521,7 +523,7 @@ pub enum Ramdisk {
     },
     /// Keep a snapshot from being pruned
     Pin {
-        /// Disk
+        /// RAM disk
         name: String,
         /// Snapshot
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
@@ -532,7 +534,7 @@ pub enum Ramdisk {
     },
     /// Delete a snapshot, but never the only good one
     Delete {
-        /// Disk
+        /// RAM disk
         name: String,
         /// Snapshot
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
@@ -540,7 +542,7 @@ pub enum Ramdisk {
     },
     /// Copy a snapshot into an empty or new directory, as root
     Export {
-        /// Disk
+        /// RAM disk
         name: String,
         /// Directory
         directory: PathBuf,
@@ -548,9 +550,9 @@ pub enum Ramdisk {
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: Option<u64>,
     },
-    /// Give a disk another size, until the next boot
+    /// Give a RAM disk another size, until the next boot
     Resize {
-        /// Disk
+        /// RAM disk
         name: String,
         /// Size, for example 512MiB
         size: String,

@@ -14,13 +14,13 @@ pub enum Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Devices by number, then disks by name.
+    /// Devices by number, then RAM disks by name.
     pub fn all(snapshot: &'a Snapshot) -> Vec<Row<'a>> {
         let devices = snapshot.devices.iter().map(Row::Device);
         devices.chain(snapshot.ramdisks.iter().map(Row::Ramdisk)).collect()
     }
 
-    /// The devices and the disks among these rows.
+    /// The devices and the RAM disks among these rows.
     pub fn split(rows: &[Row<'a>]) -> (Vec<&'a DeviceView>, Vec<&'a RamdiskView>) {
         let (mut devices, mut disks) = (Vec::new(), Vec::new());
         for row in rows {

@@ -120,7 +120,7 @@ fn properties(_: &str) -> Vec<String> {
     show::names().map(str::to_owned).collect()
 }
 
-/// Devices and disks; none if they cannot be read, because a completion has nowhere to complain.
+/// Devices and RAM disks; none if they cannot be read, because a completion has nowhere to complain.
 fn machine() -> Snapshot {
     read::figures(None, Detail::Listed).unwrap_or_default()
 }
@@ -146,7 +146,7 @@ fn assignments() -> Vec<CompletionCandidate> {
     keys.iter().map(|key| CompletionCandidate::new(format!("{key}="))).collect()
 }
 
-/// Snapshots of the disk on the command line.
+/// Snapshots of the RAM disk on the command line.
 fn snapshots() -> Vec<CompletionCandidate> {
     let words: Vec<String> = std::env::args().collect();
     let machine = machine();

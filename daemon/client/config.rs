@@ -81,7 +81,7 @@ pub fn text(loaded: &Loaded, style: Style) -> String {
     out
 }
 
-/// Defaults first, then devices by number, disks, and unknown sections.
+/// Defaults first, then devices by number, RAM disks, and unknown sections.
 fn order(name: &str) -> (u8, u32, &str) {
     if name == "defaults" {
         return (0, 0, name);

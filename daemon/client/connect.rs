@@ -59,7 +59,7 @@ pub fn of_call(error: zbus::Error) -> Error {
 /// Name of the error for a call that was unanswered when the daemon left the bus.
 const NO_REPLY: &str = "org.freedesktop.DBus.Error.NoReply";
 
-/// When a timer of systemd saves a disk next, in microseconds since 1970; 0 if never, or without systemd.
+/// When a timer of systemd saves a RAM disk next, in microseconds since 1970; 0 if never, or without systemd.
 pub fn next_save(disk: &RamdiskView) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Some(runtime) = runtime.ok().filter(|_| disk.is_kept()) else { return 0 };

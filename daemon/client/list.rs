@@ -1,4 +1,4 @@
-//! `list`: one line per device and disk.
+//! `list`: one line per device and RAM disk.
 
 use serde::Serialize;
 

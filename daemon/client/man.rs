@@ -34,7 +34,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 const EXAMPLES: [(&str, &str); 6] = [
-    ("zramdctl", "Lists devices and disks, one line each."),
+    ("zramdctl", "Lists devices and RAM disks, one line each."),
     ("zramdctl list -o +SAVED,HUGE", "With two additional columns."),
     ("zramdctl status zram0", "One device, with its figures explained."),
     ("zramdctl show zram0 -p SavedBytes --value", "One number, for a script."),

@@ -265,7 +265,7 @@ fn export(
     generation: Option<u64>,
 ) -> std::result::Result<ExitStatus, Error> {
     let to = Some(absolute(directory)?);
-    // Also that of the daemon, which determines the configured disks.
+    // Also that of the daemon, which determines the configured RAM disks.
     let config = read::used_file(cli).map(|file| absolute(&file)).transpose()?;
     worker(&Order::Export(order::RamdiskOrder {
         snapshot: generation,
@@ -291,7 +291,7 @@ fn worker(order: &Order) -> std::result::Result<(), Error> {
     Ok(())
 }
 
-/// A method of a disk, with the order for `zramd-worker` for the same operation, if there is one.
+/// A method of a RAM disk, with the order for `zramd-worker` for the same operation, if there is one.
 struct Wish<'a> {
     name: &'a str,
     method: &'static str,

@@ -77,12 +77,12 @@ pub fn survey(file: Option<&PathBuf>, loaded: &Loaded, scope: Scope) -> Result<S
     reload::survey(&host(), loaded, activation, &Scope { ramdisks, ..scope })
 }
 
-/// Devices and disks, without what takes longer to read: problems and kernel features.
+/// Devices and RAM disks, without what takes longer to read: problems and kernel features.
 pub fn figures(file: Option<&PathBuf>, detail: Detail) -> Result<Snapshot, Error> {
     sample::figures(&host(), &View::of(&readable_config(file)?), detail)
 }
 
-/// Devices, disks, problems and kernel features, with the configuration.
+/// Devices, RAM disks, problems and kernel features, with the configuration.
 pub fn snapshot(file: Option<&PathBuf>) -> Result<(Snapshot, Loaded), Error> {
     let loaded = readable_config(file)?;
     Ok((sample::snapshot(&host(), &View::of(&loaded))?, loaded))

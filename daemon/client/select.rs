@@ -1,4 +1,4 @@
-//! Selecting devices and disks by name or pattern.
+//! Selecting devices and RAM disks by name or pattern.
 
 use super::columns::Row;
 use super::out;

@@ -84,7 +84,7 @@ fn is_about(finding: &Finding, rows: &[Row<'_>], whole: bool) -> bool {
     whole || rows.iter().any(|row| select::is(&finding.object, *row))
 }
 
-/// Whether a device or disk is in its intended use.
+/// Whether a device or RAM disk is in its intended use.
 fn is_active(row: Row<'_>) -> bool {
     match row {
         Row::Device(device) => match device.state {
@@ -205,7 +205,7 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
     Some(paragraph.render())
 }
 
-/// The memory that is saved, and the number of devices, disks and problems.
+/// The memory that is saved, and the number of devices, RAM disks and problems.
 fn summary(snapshot: &Snapshot, config: &Merged) -> String {
     let count = |wanted: fn(&DeviceView) -> bool| snapshot.devices.iter().filter(|view| wanted(view)).count();
     let disks = match snapshot.ramdisks.len() {
@@ -347,7 +347,7 @@ fn overridden(section: &str, config: &Merged, paragraph: &mut Paragraph) {
     }
 }
 
-/// Paragraphs about devices and disks that are configured or overridden, but not there.
+/// Paragraphs about devices and RAM disks that are configured or overridden, but not there.
 fn absent(rows: &[Row<'_>], loaded: &Loaded, plan: &Plan, style: Style) -> Vec<String> {
     let config = &loaded.merged;
     let shown = |object: &str| {

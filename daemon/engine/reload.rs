@@ -40,7 +40,7 @@ pub struct Scope {
     pub only: Option<BTreeSet<Target>>,
     /// Whether contents may be lost.
     pub forced: bool,
-    /// tmpfs disks that PID 1 mounted for us.
+    /// RAM disks on tmpfs that PID 1 mounted for us.
     pub ramdisks: Vec<UnitRamdisk>,
     /// Whether to read nothing from devices of zramd, which may not answer.
     pub patient: bool,
@@ -77,7 +77,7 @@ pub fn survey<H: Host>(
     Ok(Survey { plan, changes, facts })
 }
 
-/// Checks the configuration for this machine: finds what a plan refuses. `disks` are tmpfs disks that PID 1 mounted for us.
+/// Checks the configuration for this machine: finds what a plan refuses. `disks` are RAM disks on tmpfs that PID 1 mounted for us.
 /// What this user cannot look at counts as usable.
 pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitRamdisk>) -> Plan {
     let settings = &loaded.settings;
@@ -105,7 +105,7 @@ pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitRamdisk>) -> Pla
 
 fn measure_ramdisks<H: Host>(host: &H, facts: &mut Facts) {
     let shown = |path: &RawPath| facts.unit_ramdisks.iter().any(|disk| *path == disk.mount_point);
-    // What is mounted over a disk may not answer.
+    // What is mounted over a RAM disk may not answer.
     let top = facts.mounts.iter().filter(|mount| proc::is_top(&facts.mounts, mount));
     for mount in top.filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {
         if let Ok(space) = host.space(mount.mount_point.as_bytes()) {

@@ -15,7 +15,7 @@ use super::text::worded;
 pub enum ErrorKind {
     /// The kernel or a program failed.
     Failed,
-    /// There is no such device, disk or job.
+    /// There is no such device, RAM disk or job.
     NotFound,
     /// An argument is invalid.
     InvalidArgument,
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     InsufficientMemory,
     /// Another program set the device up.
     Unmanaged,
-    /// The device or disk is in use.
+    /// The device or RAM disk is in use.
     InUse,
     /// Another request is in progress for it.
     Busy,

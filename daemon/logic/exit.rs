@@ -11,7 +11,7 @@ pub enum ExitStatus {
     Usage,
     /// A named object is inactive, or there were only warnings.
     Inactive,
-    /// There is no such device or disk.
+    /// There is no such device or RAM disk.
     NotFound,
     /// This kernel or machine lacks zram or a required feature.
     Unsupported,
@@ -32,7 +32,7 @@ pub const STATUSES: [(ExitStatus, &str); 11] = [
     (ExitStatus::Failure, "It failed, or the configuration has mistakes."),
     (ExitStatus::Usage, "Wrong usage."),
     (ExitStatus::Inactive, "A named object is inactive, or doctor found warnings only."),
-    (ExitStatus::NotFound, "There is no such device or disk."),
+    (ExitStatus::NotFound, "There is no such device or RAM disk."),
     (
         ExitStatus::Unsupported,
         "The kernel lacks zram or a feature that is needed, or the machine or its configuration does not allow it.",

@@ -290,7 +290,7 @@ pub struct BenchSwap {
     pub data: Option<PathBuf>,
     /// Algorithms; empty for those worth measuring that the kernel offers.
     pub algorithms: Vec<Algorithm>,
-    /// Values of `vm.page-cluster`; empty for all up to [`LARGEST_CLUSTER`].
+    /// Values of `vm.page-cluster`; empty for all up to 3.
     pub page_clusters: Vec<u8>,
 }
 

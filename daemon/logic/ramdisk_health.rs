@@ -187,14 +187,15 @@ pub(crate) fn excess(sizes: impl Iterator<Item = u64> + Clone, memory: u64) -> O
     Some(if sizes.count() == 1 {
         (
             format!("the RAM disk can hold {sum}, more than the {memory} of memory of this machine"),
-            "lower its size, so that a full disk cannot leave programs without memory".to_owned(),
+            "lower its size, so that a full RAM disk cannot leave programs without memory".to_owned(),
         )
     } else {
         (
             format!(
                 "the RAM disks can hold {sum} together, more than the {memory} of memory of this machine"
             ),
-            "lower size of some of them, so that full disks cannot leave programs without memory".to_owned(),
+            "lower size of some of them, so that full RAM disks cannot leave programs without memory"
+                .to_owned(),
         )
     })
 }

@@ -254,7 +254,7 @@ pub struct RamdiskView {
     pub free_bytes: u64,
     /// Free inodes.
     pub free_inodes: u64,
-    /// Inodes that the empty disk has; 0 if they are made as they are needed.
+    /// Inodes that the empty RAM disk has; 0 if they are made as they are needed.
     #[serde(default)]
     pub total_inodes: u64,
     /// Its `zramN`; empty for a tmpfs.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::error::{Error, ErrorKind, Result};
 use super::lock::lock;
 
-/// Work in progress, by name: `benchmark`, `disk-NAME`, `maintenance`.
+/// Work in progress, by name: `benchmark`, `maintenance`, `ramdisk-NAME`.
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     names: Arc<Mutex<BTreeSet<String>>>,
@@ -22,7 +22,7 @@ pub struct Claim {
     name: String,
 }
 
-/// Name of work on a disk.
+/// Name of work on a RAM disk.
 pub fn of_ramdisk(name: &str) -> String {
     format!("ramdisk-{name}")
 }
@@ -88,7 +88,7 @@ mod tests {
             });
             tokio::task::yield_now().await;
             assert!(!restore.is_finished());
-            // Work on other disks does not wait.
+            // Work on other RAM disks does not wait.
             drop(claims.claim("ramdisk-other").unwrap());
             tokio::task::yield_now().await;
             assert!(!restore.is_finished());

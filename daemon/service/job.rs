@@ -114,7 +114,7 @@ impl Job {
         self.kind.to_owned()
     }
 
-    /// What it is done to: the name of a device or disk, or empty for the whole machine.
+    /// What it is done to: the name of a device or RAM disk, or empty for the whole machine.
     #[zbus(property(emits_changed_signal = "const"))]
     fn object(&self) -> String {
         self.subject.name.clone()

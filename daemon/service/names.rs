@@ -27,12 +27,12 @@ pub fn device_path_or_none(name: &str) -> String {
     if name.is_empty() { "/".to_owned() } else { device_path(name) }
 }
 
-/// Object path of a disk. Other characters than letters and digits become `_` and two hexadecimal digits, as in systemd.
+/// Object path of a RAM disk. Other characters than letters and digits become `_` and two hexadecimal digits, as in systemd.
 pub fn ramdisk_path(name: &str) -> String {
     format!("{ROOT}/ramdisk/{}", label(name))
 }
 
-/// Object path of an optional disk; `/` if there is none.
+/// Object path of an optional RAM disk; `/` if there is none.
 pub fn ramdisk_path_or_none(name: &str) -> String {
     if name.is_empty() { "/".to_owned() } else { ramdisk_path(name) }
 }

@@ -45,7 +45,7 @@ impl NextSaves {
         self.outdated.notify_one();
     }
 
-    /// Waits until that is wanted, and asks for these disks.
+    /// Waits until that is wanted, and asks for these RAM disks.
     pub async fn refresh(&self, connection: &Connection, disks: impl FnOnce() -> Vec<String>) {
         self.outdated.notified().await;
         let mut known = BTreeMap::new();

@@ -290,7 +290,7 @@ pub fn must_be_without_mistakes(section: &str, file: &str, view: &View) -> Resul
     }
 }
 
-/// Claims the disks that are about to change. The change of a disk that is in use by other work becomes a refusal.
+/// Claims the RAM disks that are about to change. The change of a RAM disk that is in use by other work becomes a refusal.
 fn claim_ramdisks(core: &Arc<Core>, handle: &Handle, changes: &mut [Change]) -> Vec<Arc<Claim>> {
     let mut claims = Vec::new();
     for change in changes.iter_mut().filter(|change| !matches!(change.action, Action::Keep | Action::Refuse))
@@ -443,7 +443,7 @@ async fn with_pid_1(
         let wanted = move |change: &&Change| matches!(change.target, Target::Ramdisk(_)) == disks;
         changes.iter().filter(|change| change.action.stops()).filter(wanted)
     };
-    // Devices are stopped last: saving a disk starts a unit, and then PID 1 also starts again what `swap.target` wants.
+    // Devices are stopped last: saving a RAM disk starts a unit, and then PID 1 also starts again what `swap.target` wants.
     for change in stops(true).chain(stops(false)) {
         if let Err(error) = stop(pid_1, handle, change).await {
             stuck.push(&change.target);

@@ -114,7 +114,7 @@ impl Systemd {
         units.split_off(1)
     }
 
-    /// Saves a disk before it is stopped, while an error can still prevent that. Disks that are not persistent or not loaded
+    /// Saves a RAM disk before it is stopped, while an error can still prevent that. RAM disks that are not persistent or not loaded
     /// are skipped.
     pub async fn save_before_stop(&self, target: &Target, handle: &Handle) -> Result<()> {
         let Target::Ramdisk(name) = target else { return Ok(()) };

@@ -115,7 +115,7 @@ export class Ramdisks {
                 cell(_("Actions"),
                     button(_("Restore…"), () => dialogs.ask({
                         title: cockpit.format(_("Restore $0"), what),
-                        text: cockpit.format(_("What is on $0 now is saved first; then the disk is emptied and filled from this snapshot. Programs that use the disk are in the way."), name),
+                        text: cockpit.format(_("What is on $0 now is saved first; then the RAM disk is emptied and filled from this snapshot. Programs that use it are in the way."), name),
                         button: _("Restore"),
                         apply: async () => page.daemon.ended(await page.daemon.call(path, RAMDISK, "Restore", "ta{sv}", number, {})),
                     })),

@@ -47,7 +47,7 @@ fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Resul
     reload::survey(&LinuxHost::new("/"), loaded, activation, &scope)
 }
 
-/// The disks that PID 1 mounted from units of ours.
+/// The RAM disks that PID 1 mounted from units of ours.
 fn unit_ramdisks() -> Vec<UnitRamdisk> {
     unit_files::disks(Path::new("/"))
 }

@@ -69,7 +69,7 @@ impl<R: Read> ArchiveReader<R> {
                     (self.left, self.padding) = (stored, header::padding(stored));
                     let entry = header::decode(&block, &self.records);
                     if !self.begun && !entry.as_ref().is_ok_and(|entry| entry.path.is_empty()) {
-                        return Err(bad("it does not begin with the disk itself"));
+                        return Err(bad("it does not begin with the RAM disk itself"));
                     }
                     self.begun = true;
                     let refused = |why| Refused { path: header::name(&block).to_vec(), why };

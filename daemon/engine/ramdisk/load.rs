@@ -127,7 +127,7 @@ pub fn adopt(calls: &Calls, disk: &Ramdisk) -> Result<(), Error> {
 fn adopt_in(calls: &Calls, disk: &Ramdisk, store: &Store) -> Result<(), Error> {
     let mut job = Job::new(calls, disk, store)?;
     if let Some(newest) = job.listing.generations.first() {
-        job.store.pin(newest.number, "not loaded: the contents of the disk were kept instead")?;
+        job.store.pin(newest.number, "not loaded: the contents of the RAM disk were kept instead")?;
     }
     job.mark()?;
     let is_marked = job.finish_mark();
@@ -135,7 +135,7 @@ fn adopt_in(calls: &Calls, disk: &Ramdisk, store: &Store) -> Result<(), Error> {
         .or_else(|error| if is_marked || job.is_noted() { Ok(()) } else { Err(error) })
 }
 
-/// As [`adopt_in`], after the RAM disk was filled from this generation.
+/// Notes that the contents are kept, after the RAM disk was filled from this generation.
 pub fn restored_in(
     calls: &Calls,
     disk: &Ramdisk,

@@ -177,7 +177,7 @@ impl Reader<'_> {
         let (what, hint) = match (section, SectionKind::of(&first)) {
             ("", None) => ("section", hint::sections_for(&names)),
             ("", Some(_)) => ("section", format!("write [{first}], and its keys below it")),
-            _ => ("disk", "give the RAM disk a name: [ramdisk.NAME]".to_owned()),
+            _ => ("RAM disk", "give the RAM disk a name: [ramdisk.NAME]".to_owned()),
         };
         let message = format!("{} {verb} outside of a {what}", hint::listed(&names));
         let origin = self.origin(span, if section.is_empty() { &first } else { section });

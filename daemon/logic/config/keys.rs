@@ -62,7 +62,7 @@ pub mod ramdisk {
     use super::{Bool, HIGHEST_DEVICE, Integer, Key, Text, Type, Unset, key};
 
     pub const ENABLED: Key = key("enabled", Type::Bool, Bool(true), "false", "Whether the section is used.");
-    pub const MOUNT_POINT: Key = key("mount-point", Type::Path, Unset("required"), "\"/var/cache/scratch\"", "Where the disk appears.");
+    pub const MOUNT_POINT: Key = key("mount-point", Type::Path, Unset("required"), "\"/var/cache/scratch\"", "Where the RAM disk appears.");
     pub const BACKEND: Key = key("backend", Type::Word(&["tmpfs", "zram"]), Text("tmpfs"), "\"zram\"", "tmpfs, which can be swapped out and enlarged while mounted, or a compressed file system of fixed size.");
     pub const SIZE: Key = key("size", Type::Size { none: false }, Text("50%"), "\"20%\"", "Upper bound of what can be stored; memory is taken as it fills.");
     pub const INODES: Key = key("inodes", Type::integer(1, i64::MAX), Unset("the kernel's"), "100000", "Upper bound of files and directories.");
@@ -75,7 +75,7 @@ pub mod ramdisk {
     pub const ZRAM_RESIDENT_LIMIT: Key = key("zram-resident-limit", Type::Size { none: true }, Unset("none"), "\"1GiB\"", "Upper bound of the memory of the zram device; only with force-resident-limit.");
     pub const FORCE_RESIDENT_LIMIT: Key = key("force-resident-limit", Type::Bool, Bool(false), "true", "Accept zram-resident-limit, although reaching it loses data without an error.");
     pub const SPACE_WATCH: Key = key("space-watch", Type::Bool, Unset("true for what is kept, else false"), "true", "Warn (journal, and SpaceLow on the bus) at 80 and 95 percent of bytes or inodes in use; needs a timer in the daemon.");
-    pub const REQUIRED: Key = key("required", Type::Bool, Bool(false), "true", "Whether boot fails if the disk cannot be mounted.");
+    pub const REQUIRED: Key = key("required", Type::Bool, Bool(false), "true", "Whether boot fails if the RAM disk cannot be mounted.");
     pub const PERSIST: Key = key("persist", Type::Word(&["none", "skeleton", "snapshot"]), Text("none"), "\"snapshot\"", "What is kept over a reboot: nothing, directories and empty files with their owners and modes, or everything.");
     pub const SAVE_INTERVAL: Key = key("save-interval", Type::Span { least: 10, never: true }, Unset("\"1h\" with \"snapshot\", else \"never\""), "\"15min\"", "How often it is saved, in addition to shutdown and sleep. A power cut costs at most one interval.");
     pub const KEEP: Key = key("keep", Type::integer(1, 1000), Integer(2), "5", "How many good snapshots are kept, in addition to pinned ones.");
@@ -84,7 +84,7 @@ pub mod ramdisk {
     pub const ON_FAILURE: Key = key("on-failure", Type::Word(&["empty", "passthrough", "fail"]), Unset("\"passthrough\" when the directory below has contents, else \"empty\""), "\"fail\"", "If no snapshot can be loaded: start empty, use the directory on disk instead, or do not mount.");
     pub const SEED: Key = key("seed", Type::Bool, Bool(true), "false", "Start the first time with a copy of the directory below, which is not changed.");
     pub const PRE_SAVE: Key = key("pre-save", Type::Command, Unset("none"), "[\"/usr/local/bin/checkpoint\", \"--all\"]", "Command to run before each save, for example to quiesce a database.");
-    pub const POST_RESTORE: Key = key("post-restore", Type::Command, Unset("none"), "\"/usr/local/bin/warm-up\"", "Command to run after the disk is loaded, before it is mounted at its mount point.");
+    pub const POST_RESTORE: Key = key("post-restore", Type::Command, Unset("none"), "\"/usr/local/bin/warm-up\"", "Command to run after the RAM disk is loaded, before it is mounted at its mount point.");
     pub const HOOK_TIME_LIMIT: Key = key("hook-time-limit", Type::Span { least: 1, never: false }, Text("30s"), "\"10s\"", "How long each of these commands may take. systemd runs them in zramd-hook@NAME.service, whose other limits a drop-in can set.");
     pub const TIME_LIMIT: Key = key("time-limit", Type::Span { least: 1, never: false }, Text("5min"), "\"15min\"", "How long loading or saving may take; a save that takes longer is aborted, and the last snapshot is kept.");
 

@@ -1,4 +1,4 @@
-//! Configuration: reads TOML files into [`settings::Settings`] and a list of [`Finding`](crate::finding::Finding)s.
+//! Configuration: reads TOML files into [`settings::Settings`] and a list of [`Finding`]s.
 //!
 //! There are three stages: a *fragment* is the contents of one file; the *merged* document is all files with the origin
 //! of each assignment; `Settings` is the result, validated and typed. All problems are collected; a problem in one

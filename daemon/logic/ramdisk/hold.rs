@@ -124,7 +124,7 @@ pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Op
             size_text(free_bytes)
         ),
     };
-    Some(format!("the disk is too small: {short}"))
+    Some(format!("the RAM disk is too small: {short}"))
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
         let report = |hold: &Hold, bytes, inodes| hold.report("logs", (bytes, inodes), 2);
         let (why, remedy) = report(&size, 4 << 20, 9);
         assert!(why == size.text() && remedy.contains("at least 7MiB"), "{why}: {remedy}");
-        // The disk is larger again.
+        // The RAM disk is larger again.
         let (why, remedy) = report(&size, 16 << 20, 9);
         assert!(
             why.ends_with("it fits now") && remedy.starts_with("run `zramdctl ramdisk restore logs 2`"),

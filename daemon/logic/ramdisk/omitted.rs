@@ -53,7 +53,7 @@ impl Reason {
             Reason::Damaged => "kept with zeros where they could not be read",
             Reason::Format => "that an archive cannot hold",
             Reason::Entry => "that cannot be loaded",
-            Reason::Refused => "refused by the disk",
+            Reason::Refused => "refused by the RAM disk",
             Reason::Other => "for another reason",
         }
     }
@@ -62,7 +62,7 @@ impl Reason {
 /// A file that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
-    /// Its path below the disk, as [`shown`].
+    /// Its path below the RAM disk, as [`shown`].
     pub path: String,
     /// Why it is left out.
     pub reason: Reason,

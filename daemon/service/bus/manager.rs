@@ -58,7 +58,7 @@ fn planned(changes: Vec<Change>) -> Vec<change::OnTheBus> {
     changes.map(Change::on_the_bus).collect()
 }
 
-/// Name, path and state of a device or disk.
+/// Name, path and state of a device or RAM disk.
 type Listed = (String, OwnedObjectPath, String);
 
 /// All compressed memory of this machine. Reading is open to every user; changing takes polkit's permission.

@@ -1,4 +1,4 @@
-//! `org.zramd1.RamDisk`: a disk of `[ramdisk.NAME]`, and its snapshots.
+//! `org.zramd1.RamDisk`: a RAM disk of `[ramdisk.NAME]`, and its snapshots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use logic::sample::RamdiskView;
 /// Number, time, raw bytes, stored bytes, reason, whether its manifest is good, why it is pinned.
 type Listed = (u64, u64, u64, u64, String, bool, String);
 
-/// One disk.
+/// One RAM disk.
 #[derive(Debug)]
 pub struct Ramdisk {
     core: Arc<Core>,
@@ -31,7 +31,7 @@ impl Ramdisk {
         Ramdisk { core, name }
     }
 
-    /// Starts work of `zramd-worker` on the disk, as a job of the caller.
+    /// Starts work of `zramd-worker` on the RAM disk, as a job of the caller.
     async fn work(
         &self,
         call: &Header<'_>,
@@ -43,7 +43,7 @@ impl Ramdisk {
         self.core.owned(call, job).await
     }
 
-    /// Of this disk, with a snapshot; 0 is the newest.
+    /// Of this RAM disk, with a snapshot; 0 is the newest.
     fn order(&self, snapshot: u64) -> RamdiskOrder {
         RamdiskOrder {
             snapshot: Some(snapshot).filter(|number| *number > 0),
@@ -110,7 +110,7 @@ impl Ramdisk {
     }
 
     /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. It is refused while
-    /// the disk is in use; the error names the processes. There are no options yet.
+    /// the RAM disk is in use; the error names the processes. There are no options yet.
     #[zbus(out_args("job"))]
     async fn restore(
         &self,

@@ -17,7 +17,7 @@ pub(crate) trait Object: Interface {
     /// What the properties show.
     type State: Properties + Send;
 
-    /// The present state. It is the default after a device or disk is gone, until its object is removed.
+    /// The present state. It is the default after a device or RAM disk is gone, until its object is removed.
     fn state(&self) -> impl Future<Output = Self::State> + Send;
 }
 

@@ -48,7 +48,7 @@ impl Core {
         Ok(disk.clone())
     }
 
-    /// Runs `zramd-worker` on a persistent disk.
+    /// Runs `zramd-worker` on a persistent RAM disk.
     pub async fn work_on_ramdisk(
         self: &Arc<Self>,
         verb: &'static str,
@@ -61,7 +61,7 @@ impl Core {
         self.start_work(verb, Subject::disk(&name), call(order)).await
     }
 
-    /// Restores a disk from a snapshot. Reading one takes long, so this runs in parallel to other changes.
+    /// Restores a RAM disk from a snapshot. Reading one takes long, so this runs in parallel to other changes.
     pub async fn restore_ramdisk(
         self: &Arc<Self>,
         name: &str,
@@ -151,7 +151,7 @@ impl Core {
         }
     }
 
-    /// Changes the size of a disk until the next boot.
+    /// Changes the size of a RAM disk until the next boot.
     pub async fn resize_ramdisk(
         self: &Arc<Self>,
         name: &str,

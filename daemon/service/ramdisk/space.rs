@@ -30,7 +30,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection) {
     }
 }
 
-/// Checks all disks once. Returns the time until the next check, or `None` if there is no disk.
+/// Checks all RAM disks once. Returns the time until the next check, or `None` if there is no RAM disk.
 async fn look(
     core: &Core,
     connection: &Connection,

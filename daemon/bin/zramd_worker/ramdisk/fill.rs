@@ -135,7 +135,7 @@ fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
             LoadState::Passthrough,
             "no snapshot can be loaded: the directory on disk is used instead".to_owned(),
         ),
-        (_, None) => (LoadState::Empty, "no snapshot can be loaded: the disk starts empty".to_owned()),
+        (_, None) => (LoadState::Empty, "no snapshot can be loaded: the RAM disk starts empty".to_owned()),
     };
     if loaded.unclean {
         let lost = match loaded.generation {

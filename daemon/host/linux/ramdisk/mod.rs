@@ -31,7 +31,7 @@ pub use trusted::Untrusted;
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// Extended attribute of the root of a disk, by which a loaded disk is recognised.
+/// Extended attribute of the root of a RAM disk, by which a loaded one is recognised.
 const MARK: &[u8] = b"trusted.zramd.ramdisk";
 /// The end of the mark of a directory that is loaded completely.
 const LOADED: &str = " loaded";
@@ -462,7 +462,7 @@ impl Calls {
     fn write_mark(&self, directory: BorrowedFd<'_>, text: &str) -> Result<()> {
         self.enter("fsetxattr", || "mark".to_owned())?;
         match rustix::fs::fsetxattr(directory, MARK, text.as_bytes(), XattrFlags::empty()) {
-            // Without attributes or privileges the disk is recognised in other ways.
+            // Without attributes or privileges the RAM disk is recognised in other ways.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => Ok(()),
             Err(error) => Err(error.into()),
         }
