@@ -50,7 +50,7 @@ mod tests {
             "error: 3 writes to zram1 failed for lack of memory\n\
              \x20 fix: raise or remove zram-resident-limit (now 64.0 MiB)\n\
              warning: zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty\n\
-             \x20 fix: write zswap = \"off\" into [vm], or boot with zswap.enabled=0\n"
+             \x20 fix: write enabled = false into [zswap], or boot with zswap.enabled=0\n"
         );
         assert_eq!(count(&findings), "1 error, 1 warning");
         assert_eq!(count(&[]), "no problems");

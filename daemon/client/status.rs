@@ -26,7 +26,7 @@ use logic::overlay::{Override, Standing};
 use logic::plan::{Decision, Following, Plan};
 use logic::record::Target;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
-use logic::vm::VmView;
+use logic::vm::{Tunable, VmView};
 
 /// Minimum size in bytes for a meaningful ratio.
 const WORTH_JUDGING: u64 = 16 << 20;
@@ -141,6 +141,9 @@ pub fn render(
 /// Kernel settings while compressed swap is in use.
 fn settings(all: &[VmView], style: Style) -> String {
     let mut paragraph = Paragraph::new("vm", "settings for compressed swap", true, style);
+    // Where the kernel had enabled it before, only the other parameters were set.
+    let switch = all.iter().find(|view| view.name == Tunable::Zswap.name());
+    let zswap = switch.is_none_or(|view| view.set_to == "Y");
     for view in all {
         let text = if view.is_changed() {
             format!(
@@ -148,10 +151,8 @@ fn settings(all: &[VmView], style: Style) -> String {
                 view.name, view.value, view.set_to
             )
         } else {
-            format!(
-                "{} is {}, and is set back to {} without compressed swap",
-                view.name, view.value, view.before
-            )
+            let until = if zswap && view.name.starts_with("zswap.") { "[zswap]" } else { "compressed swap" };
+            format!("{} is {}, and is set back to {} without {until}", view.name, view.value, view.before)
         };
         paragraph.line("Set", text);
     }

@@ -89,9 +89,10 @@ impl<H: Host> Run<'_, H> {
         save(self.host, &self.record)
     }
 
-    /// Tries the ways to configure the device in order, with a reset in between.
+    /// Tries the ways to configure the device, or zswap, in order. The steps of one that failed are undone.
     fn ways(&mut self, ways: &[Way]) -> Result<(), Error> {
         let Some((last, others)) = ways.split_last() else { return Ok(()) };
+        let kept = self.record.undo.len();
         for way in others {
             let done = self.outcome.done.len();
             match self.steps(&way.steps) {
@@ -99,7 +100,7 @@ impl<H: Host> Run<'_, H> {
                 Err(error) => {
                     self.outcome.done.truncate(done);
                     self.outcome.warnings.push(format!("{error}; the next algorithm is tried"));
-                    self.reset()?;
+                    self.reset(kept)?;
                 }
             }
         }
@@ -113,9 +114,17 @@ impl<H: Host> Run<'_, H> {
         save(self.host, &self.record)
     }
 
-    /// Resets the device. `reset` needs the device unlocked, so the lock is released and taken again.
-    fn reset(&mut self) -> Result<(), Error> {
-        let Target::Device(number) = self.record.target else { return Ok(()) };
+    /// Resets the device. `reset` needs the device unlocked, so the lock is released and taken again. For settings, undoes all
+    /// but the first `kept`.
+    fn reset(&mut self, kept: usize) -> Result<(), Error> {
+        let Target::Device(number) = self.record.target else {
+            while self.record.undo.len() > kept {
+                let Some(undo) = self.record.undo.last().cloned() else { break };
+                one(self.host, &mut self.record, &undo)?;
+                self.record.undo.pop();
+            }
+            return save(self.host, &self.record);
+        };
         one(self.host, &mut self.record, &Undo::Reset { number })?;
         super::retry::while_busy(self.host, number, |host| host.lock_device(number))
     }

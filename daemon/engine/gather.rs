@@ -42,6 +42,7 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
     facts.swaps = swaps(host)?;
     facts.support = support(host);
     facts.tunables = tunables(host);
+    facts.cmdline = host.text(MachineFile::Cmdline).unwrap_or_default();
     facts.other_managers = other_managers(host);
     (facts.records, facts.damaged) = all_records(host)?;
     tell_reused(host, &mut facts);

@@ -114,6 +114,7 @@ pub fn perform<H: Host>(host: &mut H, step: &Step, record: &mut Record) -> Resul
         }
         Step::RemountTmpfs { mount_point, options } => Ok(host.remount(&tmpfs(mount_point, options))?),
         Step::SetTunable { tunable, value, .. } => set_tunable(host, *tunable, value),
+        Step::CheckTunable { tunable, value } => check_tunable(host, *tunable, value, record),
         Step::Undo(step) => undo::one(host, record, step),
     }
 }
@@ -349,12 +350,44 @@ pub fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool)
 }
 
 fn set_tunable<H: Host>(host: &mut H, tunable: Tunable, value: &str) -> Result<(), Error> {
-    host.write_tunable(tunable, value)?;
+    host.write_tunable(tunable, value).map_err(|error| match tunable {
+        Tunable::ZswapCompressor if error.is(Errno::NOENT) || error.is(Errno::INVAL) => {
+            lacks_compressor(value)
+        }
+        _ => error.into(),
+    })?;
     let found = host.read_tunable(tunable)?;
     if found == value {
         return Ok(());
     }
     Err(Error::failed(format!("{tunable} was set to {value} but reads back as {found}")))
+}
+
+fn lacks_compressor(name: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("this kernel has no compressor {name} for zswap"))
+}
+
+/// Checks a setting that the kernel may have replaced. Then ours is what the undo finds.
+fn check_tunable<H: Host>(
+    host: &mut H,
+    tunable: Tunable,
+    value: &str,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let found = host.read_tunable(tunable)?;
+    if found == value {
+        return Ok(());
+    }
+    for undo in &mut record.undo {
+        match undo {
+            Undo::RestoreTunable { tunable: set, ours, .. } if *set == tunable && ours == value => {
+                ours.clone_from(&found);
+            }
+            _ => {}
+        }
+    }
+    create::save(host, record)?;
+    Err(lacks_compressor(value))
 }
 
 /// Whether a step failed only because this kernel lacks the attribute.

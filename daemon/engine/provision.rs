@@ -22,6 +22,7 @@ use logic::plan::adopt::Found;
 use logic::plan::{Activation, Plan};
 use logic::proc::SwapLine;
 use logic::record::{Progress, Record, Target, Undo};
+use logic::request::Request;
 
 /// A plan and its results.
 #[derive(Debug)]
@@ -71,11 +72,9 @@ fn only(loaded: &Loaded, wanted: &BTreeSet<Target>) -> Loaded {
     let mut settings = Settings { maintenance: None, ..loaded.settings.clone() };
     settings.devices.retain(|device| wanted.contains(&Target::Device(device.number)));
     settings.ramdisks.retain(|disk| wanted.contains(&Target::Ramdisk(disk.name.clone())));
-    if let Some(vm) = &mut settings.vm {
-        vm.zswap_off &= wanted.contains(&Target::Zswap);
-        if !wanted.contains(&Target::Vm) {
-            vm.levels.clear();
-        }
+    settings.zswap = settings.zswap.filter(|_| wanted.contains(&Target::Zswap));
+    if let Some(vm) = settings.vm.as_mut().filter(|_| !wanted.contains(&Target::Vm)) {
+        vm.levels.clear();
     }
     Loaded { settings, ..loaded.clone() }
 }
@@ -199,7 +198,10 @@ fn settings_follow<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -
         }
     }
     let settings = [Target::Vm, Target::Zswap].into_iter().filter(concerned);
-    settings.filter_map(|target| records.get(&target)).try_for_each(|record| take_away(host, record))
+    // zswap is disabled for compressed swap, but enabled for swap on disks.
+    let follows = |record: &&Record| !matches!(&record.request, Request::Vm(vm) if vm.zswap() == Some(true));
+    let mut settings = settings.filter_map(|target| records.get(&target)).filter(follows);
+    settings.try_for_each(|record| take_away(host, record))
 }
 
 fn take_away<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {

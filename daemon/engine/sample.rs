@@ -15,6 +15,7 @@ use logic::facts::DeviceFacts;
 use logic::health::{Surroundings, findings, is_outranked};
 use logic::maintain::pressure::noted;
 use logic::maintain_report::Report;
+use logic::neighbours::Zswap;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
 use logic::ramdisk::place::ramdisk_mount;
@@ -47,8 +48,16 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
     snapshot.pressure = level;
     snapshot.pressure_reason = reason.to_owned();
     let lost = records.keys().filter(|target| is_lost(target, &snapshot)).map(ToString::to_string).collect();
+    let zswap = records.get(&Target::Zswap).map(|record| &record.request);
+    let zswap_is_ours = matches!(zswap, Some(Request::Vm(request)) if request.zswap() == Some(true));
     let surroundings = Surroundings {
-        zswap: host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y",
+        zswap: if zswap_is_ours {
+            Zswap::Wanted
+        } else if host.read_tunable(Tunable::Zswap).or_else(absent::<String>)? == "Y" {
+            Zswap::On
+        } else {
+            Zswap::Off
+        },
         other_managers: gather::other_managers(host),
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         resume: host.text(MachineFile::Resume).or_else(absent)?,

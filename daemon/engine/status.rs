@@ -8,8 +8,8 @@ use logic::device::stat::MmStat;
 use logic::proc;
 use logic::ramdisk::place::ramdisk_mount;
 use logic::record::{Progress, Record, Target};
-use logic::request::{Purpose, Request};
-use logic::vm::{VmRequest, VmView};
+use logic::request::{Purpose, Request, VmRequest};
+use logic::vm::VmView;
 
 /// One target that zramd set up.
 #[derive(Debug, Clone, PartialEq, Eq)]

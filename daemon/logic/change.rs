@@ -16,13 +16,12 @@ use super::plan::{Activation, Decision, Item, Plan};
 use super::ramdisk::UnitRamdisk;
 use super::ramdisk::place::{place, ramdisk_mount};
 use super::record::{Progress, Record, Target};
-use super::request::{DeviceRequest, Purpose, RamdiskRequest, Request};
+use super::request::{DeviceRequest, Purpose, RamdiskRequest, Request, VmRequest};
 use super::text::worded;
 use super::unit::ramdisk::place_unit;
 use super::unit::{
     VM_UNIT, ZSWAP_UNIT, activating_unit, mount_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
 };
-use super::vm::VmRequest;
 use crate::word::word;
 
 /// The change to one target.

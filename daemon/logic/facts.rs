@@ -39,6 +39,8 @@ pub struct Facts {
     pub mounts: Vec<MountLine>,
     /// Inode of the mount namespace that `mounts` is of.
     pub mount_namespace: u64,
+    /// The kernel command line; empty if not read.
+    pub cmdline: String,
     /// The kernel settings that exist.
     pub tunables: BTreeMap<Tunable, String>,
     /// Whether control groups (v2) cannot keep memory here; false without protect-sessions.

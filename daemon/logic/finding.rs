@@ -80,6 +80,8 @@ pub enum Code {
     Incompressible,
     /// zswap is on.
     ZswapActive,
+    /// zswap is on, but there is no swap on a disk.
+    ZswapWithoutSwap,
     /// Other swap is preferred.
     PriorityInverted,
     /// Swap on a disk is used when compressed swap is full.

@@ -7,7 +7,7 @@ use super::facts::OtherManager;
 use super::finding::{Code, Finding, Level, is_nearly_full};
 use super::hibernation;
 use super::human::human;
-use super::neighbours::Neighbours;
+use super::neighbours::{Neighbours, Zswap};
 use super::proc::{SwapLine, zram_number};
 use super::ramdisk_health::{ramdisk_findings, ramdisks_findings};
 use super::record::{Damaged, Target, adopt_or_forget};
@@ -19,8 +19,8 @@ use super::sample::{DeviceView, RoleView, Snapshot, StateView, SwapView};
 pub struct Surroundings {
     /// `/proc/swaps`.
     pub swaps: Vec<SwapLine>,
-    /// Whether zswap is enabled.
-    pub zswap: bool,
+    /// State of zswap.
+    pub zswap: Zswap,
     /// Other programs that set up zram here.
     pub other_managers: Vec<OtherManager>,
     /// The kernel command line.
@@ -323,6 +323,7 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
         lowest: managed.filter_map(|device| device.swap.map(|swap| swap.priority)).min(),
         swaps: around.swaps.iter().filter(|swap| !swap.zram_number().is_some_and(is_ours)).collect(),
         zswap: around.zswap,
+        swaps_known: true,
         managers: &around.other_managers,
         configured: around.configured,
         yields: around.yields,
@@ -337,7 +338,11 @@ fn machine_findings(snapshot: &Snapshot, around: &Surroundings, found: &mut Vec<
                 "{} was set to {} by zramd, and is {} now: another program has changed it",
                 setting.name, setting.set_to, setting.value
             ),
-            "write \"keep\" for it into [vm] to accept this, or find what sets it (sysctl.d, udev, tuned)",
+            if setting.name.starts_with("zswap.") {
+                "remove it from [zswap] to accept this, or find what sets it"
+            } else {
+                "write \"keep\" for it into [vm] to accept this, or find what sets it (sysctl.d, udev, tuned)"
+            },
         ));
     }
     if resumes_without_disk(around) {
@@ -543,7 +548,7 @@ mod tests {
         let disk = SwapLine { path: "/dev/sda2".into(), size_kib: 4, used_kib: 0, priority: 100 };
         let around = Surroundings {
             swaps: vec![disk.clone()],
-            zswap: true,
+            zswap: Zswap::On,
             other_managers: vec![crate::facts::OTHER_MANAGERS[0]],
             cmdline: "quiet resume=/dev/zram0".to_owned(),
             resume: "0:0\n".to_owned(),

@@ -17,7 +17,9 @@ pub struct Neighbours<'a> {
     /// Swap that is not of zramd.
     pub swaps: Vec<&'a SwapLine>,
     /// Whether zswap is enabled, and stays so.
-    pub zswap: bool,
+    pub zswap: Zswap,
+    /// Whether `swaps` has the swap on disks already.
+    pub swaps_known: bool,
     /// Other programs that set up zram here.
     pub managers: &'a [OtherManager],
     /// Whether the configuration has a section.
@@ -30,8 +32,13 @@ impl Neighbours<'_> {
     /// All findings about them.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = Vec::new();
+        let on_disk = self.swaps.iter().any(|swap| swap.zram_number().is_none());
+        if self.zswap == Zswap::Wanted && self.swaps_known && !on_disk {
+            found.push(zswap_alone());
+        } else if self.lowest.is_some() && self.zswap != Zswap::Off {
+            found.push(zswap(self.zswap));
+        }
         if let Some(lowest) = self.lowest {
-            found.extend(self.zswap.then(zswap));
             found.extend(
                 self.swaps.iter().filter(|swap| swap.priority >= lowest).map(|swap| above(swap, lowest)),
             );
@@ -42,13 +49,41 @@ impl Neighbours<'_> {
     }
 }
 
-fn zswap() -> Finding {
+/// State of zswap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Zswap {
+    /// It is off, or will be while compressed swap is on.
+    #[default]
+    Off,
+    /// It is on, and not by zramd.
+    On,
+    /// `[zswap]` enables it.
+    Wanted,
+}
+
+/// zswap needs swap on a disk: the kernel compresses only pages that have a place there.
+fn zswap_alone() -> Finding {
+    Finding::new(
+        Level::Error,
+        Code::ZswapWithoutSwap,
+        "",
+        "[zswap] enables zswap, but no swap on a disk is in use, so nothing is compressed by it",
+        "switch on swap on a disk (`zramdctl init` says how), or use zram: a section [zram0], and enabled = false in [zswap]",
+    )
+}
+
+fn zswap(state: Zswap) -> Finding {
     Finding::new(
         Level::Warning,
         Code::ZswapActive,
         "",
         "zswap is on: it compresses pages before they reach any swap device, so zram stays nearly empty",
-        ZSWAP_REMEDY,
+        match state {
+            Zswap::Wanted => {
+                "one of them is enough: write enabled = false into [zswap], or into the sections [zramN] of swap"
+            }
+            _ => ZSWAP_REMEDY,
+        },
     )
 }
 
@@ -110,7 +145,8 @@ mod tests {
             let neighbours = Neighbours {
                 lowest,
                 swaps: vec![&swap],
-                zswap: false,
+                zswap: Zswap::Off,
+                swaps_known: true,
                 managers: &[],
                 configured: true,
                 yields: false,

@@ -38,7 +38,7 @@ pub enum Target {
     Ramdisk(String),
     /// Settings of `[vm]` for the time in which compressed swap is active.
     Vm,
-    /// `zswap` of `[vm]`, which is disabled before swap is activated.
+    /// `[zswap]`, which is set before swap is activated.
     Zswap,
 }
 

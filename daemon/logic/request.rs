@@ -8,7 +8,7 @@ use super::device::algorithm::Algorithm;
 use super::human::human;
 use super::ramdisk::place::place;
 use super::ramdisk::{KeepSettings, Persist};
-use super::vm::VmRequest;
+use super::vm::Tunable;
 
 /// The request for one target. Recorded, so that later runs can detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +117,35 @@ impl fmt::Display for Choice {
             Choice::Auto => f.write_str("auto"),
             Choice::Named(algorithm) => algorithm.fmt(f),
         }
+    }
+}
+
+/// A request for settings: recorded, so that later runs can detect changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct VmRequest {
+    /// Settings and their values, in the order in which they are written.
+    pub values: Vec<(Tunable, String)>,
+    /// Compressors of zswap in order of preference, as configured; the kernel's if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compressors: Vec<Choice>,
+}
+
+impl VmRequest {
+    /// Whether zswap is enabled or disabled by this; `None` if it is not about zswap.
+    pub fn zswap(&self) -> Option<bool> {
+        self.values.iter().find(|(tunable, _)| *tunable == Tunable::Zswap).map(|(_, value)| value == "Y")
+    }
+}
+
+impl fmt::Display for VmRequest {
+    /// `vm.swappiness 150, vm.page-cluster 0`, `zswap.compressor zstd or lz4, zswap.enabled Y`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.compressors.iter().map(Choice::to_string).collect();
+        let compressors =
+            (!names.is_empty()).then(|| format!("{} {}", Tunable::ZswapCompressor, names.join(" or ")));
+        let values = self.values.iter().map(|(tunable, value)| format!("{tunable} {value}"));
+        let all: Vec<String> = compressors.into_iter().chain(values).collect();
+        f.write_str(&all.join(", "))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Kernel settings for memory management that suit compressed swap, and their values on this machine.
+//! Kernel settings for memory management and zswap that suit compressed swap, and their values on this machine.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 /// The remedy for zswap.
-pub const ZSWAP_REMEDY: &str = "write zswap = \"off\" into [vm], or boot with zswap.enabled=0";
+pub const ZSWAP_REMEDY: &str = "write enabled = false into [zswap], or boot with zswap.enabled=0";
 
 /// A kernel setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,16 +21,29 @@ pub enum Tunable {
     WatermarkScaleFactor,
     /// Whether zswap is enabled: `Y` or `N`.
     Zswap,
+    /// Compression algorithm of zswap. The kernel checks it when zswap is enabled for the first time, and afterwards when
+    /// it is written.
+    ZswapCompressor,
+    /// Most memory that zswap takes, in percent. The kernel accepts any number.
+    ZswapMaxPool,
+    /// Percentage of that below which a full pool accepts pages again. The kernel accepts any number.
+    ZswapAcceptThreshold,
+    /// Whether cold pages leave the pool before it is full (Linux 6.8): `Y` or `N`.
+    ZswapShrinker,
 }
 
 impl Tunable {
     /// All settings.
-    pub const ALL: [Tunable; 5] = [
+    pub const ALL: [Tunable; 9] = [
         Tunable::Swappiness,
         Tunable::PageCluster,
         Tunable::WatermarkBoostFactor,
         Tunable::WatermarkScaleFactor,
         Tunable::Zswap,
+        Tunable::ZswapCompressor,
+        Tunable::ZswapMaxPool,
+        Tunable::ZswapAcceptThreshold,
+        Tunable::ZswapShrinker,
     ];
 
     /// The file of the setting.
@@ -41,6 +54,10 @@ impl Tunable {
             Tunable::WatermarkBoostFactor => "/proc/sys/vm/watermark_boost_factor",
             Tunable::WatermarkScaleFactor => "/proc/sys/vm/watermark_scale_factor",
             Tunable::Zswap => "/sys/module/zswap/parameters/enabled",
+            Tunable::ZswapCompressor => "/sys/module/zswap/parameters/compressor",
+            Tunable::ZswapMaxPool => "/sys/module/zswap/parameters/max_pool_percent",
+            Tunable::ZswapAcceptThreshold => "/sys/module/zswap/parameters/accept_threshold_percent",
+            Tunable::ZswapShrinker => "/sys/module/zswap/parameters/shrinker_enabled",
         }
     }
 
@@ -52,31 +69,31 @@ impl Tunable {
             Tunable::WatermarkBoostFactor => "vm.watermark_boost_factor",
             Tunable::WatermarkScaleFactor => "vm.watermark_scale_factor",
             Tunable::Zswap => "zswap.enabled",
+            Tunable::ZswapCompressor => "zswap.compressor",
+            Tunable::ZswapMaxPool => "zswap.max_pool_percent",
+            Tunable::ZswapAcceptThreshold => "zswap.accept_threshold_percent",
+            Tunable::ZswapShrinker => "zswap.shrinker_enabled",
         }
+    }
+
+    /// Its value on the kernel command line, in the spelling of sysfs; the last one counts.
+    pub fn on_cmdline(self, cmdline: &str) -> Option<String> {
+        let value = cmdline.split_whitespace().rev().find_map(|word| {
+            let (name, value) = word.split_once('=')?;
+            // The kernel takes both characters in names of parameters.
+            (name.replace('-', "_") == self.name()).then_some(value)
+        })?;
+        Some(match (self, value) {
+            (Tunable::Zswap | Tunable::ZswapShrinker, "1" | "y" | "Y" | "on" | "ON") => "Y".to_owned(),
+            (Tunable::Zswap | Tunable::ZswapShrinker, "0" | "n" | "N" | "off" | "OFF") => "N".to_owned(),
+            _ => value.to_owned(),
+        })
     }
 }
 
 impl fmt::Display for Tunable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// A request for settings: recorded, so that later runs can detect changes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct VmRequest {
-    /// Settings and their values.
-    pub values: Vec<(Tunable, String)>,
-}
-
-impl fmt::Display for VmRequest {
-    /// `vm.swappiness 150, vm.page-cluster 0`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (tunable, value)) in self.values.iter().enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{tunable} {value}")?;
-        }
-        Ok(())
     }
 }
 

@@ -95,6 +95,8 @@ pub struct State {
     pub further: BTreeMap<MachineFile, Vec<u8>>,
     /// Kernel settings.
     pub tunables: BTreeMap<Tunable, String>,
+    /// Whether zswap has not been enabled yet: until then, the kernel does not check the compressor.
+    pub zswap_is_new: bool,
     /// `/sys/fs/cgroup/cgroup.controllers`.
     pub controllers: String,
     /// `/var/lib/zramd/benchmark.json`.
@@ -197,6 +199,7 @@ impl SimMachine {
             cmdline: "quiet\n".to_owned(),
             further: BTreeMap::new(),
             tunables: default_tunables(),
+            zswap_is_new: false,
             controllers: "cpu io memory pids\n".to_owned(),
             verdict: String::new(),
             blocks: BTreeMap::new(),
@@ -329,6 +332,9 @@ fn blank(text: &str) -> String {
     format!("{value:#}")
 }
 
+/// Compressors of zswap; the first one is the default.
+const COMPRESSORS: [&str; 4] = ["lzo", "lzo-rle", "lz4", "zstd"];
+
 /// Defaults of Debian's kernel (Documentation/admin-guide/sysctl/vm.rst).
 fn default_tunables() -> BTreeMap<Tunable, String> {
     let value = |tunable| match tunable {
@@ -336,7 +342,10 @@ fn default_tunables() -> BTreeMap<Tunable, String> {
         Tunable::PageCluster => "3",
         Tunable::WatermarkBoostFactor => "15000",
         Tunable::WatermarkScaleFactor => "10",
-        Tunable::Zswap => "N",
+        Tunable::Zswap | Tunable::ZswapShrinker => "N",
+        Tunable::ZswapCompressor => "lzo",
+        Tunable::ZswapMaxPool => "20",
+        Tunable::ZswapAcceptThreshold => "90",
     };
     Tunable::ALL.into_iter().map(|tunable| (tunable, value(tunable).to_owned())).collect()
 }
@@ -372,14 +381,17 @@ impl State {
         let most = match tunable {
             Tunable::Swappiness => 200,
             Tunable::PageCluster => 31,
-            Tunable::WatermarkBoostFactor => i32::MAX,
             Tunable::WatermarkScaleFactor => 3000,
-            Tunable::Zswap => 1,
+            _ => i32::MAX,
         };
+        if tunable == Tunable::ZswapCompressor && !self.zswap_is_new && !COMPRESSORS.contains(&value) {
+            return Err(Errno::NOENT);
+        }
         let known = self.tunables.get_mut(&tunable).ok_or(Errno::NOENT)?;
         *known = match (tunable, value) {
             // kstrtobool() looks at the first character.
-            (Tunable::Zswap, _) => match value.chars().next() {
+            (Tunable::ZswapCompressor, _) => value.to_owned(),
+            (Tunable::Zswap | Tunable::ZswapShrinker, _) => match value.chars().next() {
                 Some('Y' | 'y' | 'T' | 't' | '1') => "Y".to_owned(),
                 Some('N' | 'n' | 'F' | 'f' | '0') => "N".to_owned(),
                 _ => return Err(Errno::INVAL),
@@ -393,6 +405,12 @@ impl State {
                 number.to_string()
             }
         };
+        if tunable == Tunable::Zswap && value == "Y" && std::mem::take(&mut self.zswap_is_new) {
+            let compressor = self.tunables.entry(Tunable::ZswapCompressor).or_default();
+            if !COMPRESSORS.contains(&compressor.as_str()) {
+                *compressor = COMPRESSORS[0].to_owned();
+            }
+        }
         Ok(())
     }
 

@@ -15,7 +15,8 @@ const KINDS = {
         "not-enabled", "not-in-line", "not-set-up", "overridden", "override-orphaned", "pressure-needs-rights",
         "pressure-unknown", "priority-inverted", "ramdisk-not-loaded", "ramdisk-unclean", "ramdisks-exceed-memory",
         "reads-failed", "record-damaged", "refused", "resume-on-zram", "setting-changed", "swap-drained", "unfinished",
-        "unreadable", "verdict-damaged", "writeback-missing", "zram-missing", "zswap-active"],
+        "unreadable", "verdict-damaged", "writeback-missing", "zram-missing", "zswap-active",
+        "zswap-without-swap"],
 };
 
 /** The kind of remedy of each code. A problem without one, from a newer daemon, has the text only. */

@@ -134,6 +134,8 @@ pub(super) fn context(kind: SectionKind, key: &str) -> String {
         (SectionKind::Ramdisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",
         (_, "writeback-size" | "writeback-encryption") => "[zram0]\nwriteback-file = \"/a\"\n",
         (SectionKind::Vm, "tune") => "[vm]\n",
+        (SectionKind::Zswap, "enabled") => "[zswap]\n",
+        (SectionKind::Zswap, _) => "[zswap]\nenabled = true\n",
         (SectionKind::Vm, _) => "[vm]\ntune = true\n",
         (SectionKind::Maintenance, name) if name.ends_with(".enabled") => {
             "[zram0]\nwriteback-device = \"/a\"\n[maintenance]\n"

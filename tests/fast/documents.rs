@@ -218,6 +218,7 @@ fn zramd_toml_5_is_current() {
             ("DEVICE_KEYS", keys(SectionKind::Device)),
             ("RAMDISK_KEYS", keys(SectionKind::Ramdisk)),
             ("VM_KEYS", keys(SectionKind::Vm)),
+            ("ZSWAP_KEYS", keys(SectionKind::Zswap)),
             ("MAINTENANCE_KEYS", keys(SectionKind::Maintenance)),
             ("BENCHMARK_KEYS", keys(SectionKind::Benchmark)),
             ("SIZES", sizes),

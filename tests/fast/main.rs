@@ -58,5 +58,6 @@ mod units;
 mod vm;
 mod words;
 mod writeback;
+mod zswap;
 
 use apart::command_for;

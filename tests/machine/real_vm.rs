@@ -125,3 +125,34 @@ fn the_simulator_refuses_what_the_kernel_refuses() {
         }
     }
 }
+
+/// zswap with the compressors of the running kernel: the first one of a list that it has, and nothing without one.
+#[test]
+fn zswap_is_set_and_restored() {
+    let Some(session) = session() else { return };
+    let before = settings();
+    let Some(compressor) = read(Tunable::ZswapCompressor) else { return };
+    fs::write(Tunable::Zswap.path(), "N").unwrap();
+    // Few kernels have 842.
+    let section =
+        format!("[zswap]\nenabled = true\nmax-pool = \"31%\"\ncompressor = [\"842\", \"{compressor}\"]\n");
+    let said = session.run(&section, &["apply"]);
+    let lacks = said.contains("this kernel has no compressor 842 for zswap");
+    assert!(lacks || read(Tunable::ZswapCompressor).as_deref() == Some("842"), "{said}");
+    assert_eq!(read(Tunable::Zswap).as_deref(), Some("Y"));
+    assert_eq!(read(Tunable::ZswapMaxPool).as_deref(), Some("31"));
+    assert_eq!(session.run(&section, &["apply"]).lines().filter(|line| line.contains("842")).count(), 0);
+    session.run("", &["revert"]);
+    for (tunable, value) in before.iter().filter(|(tunable, _)| *tunable != Tunable::Zswap) {
+        assert_eq!(read(*tunable).as_ref(), Some(value), "{tunable}");
+    }
+    assert_eq!(read(Tunable::Zswap).as_deref(), Some("N"));
+    if lacks {
+        let file = session.directory.path().join("z.toml");
+        fs::write(&file, "[zswap]\nenabled = true\nmax-pool = \"31%\"\ncompressor = \"842\"\n").unwrap();
+        assert!(!setup(&["--config", file.to_str().unwrap(), "apply"]).status.success());
+        assert_eq!(read(Tunable::Zswap).as_deref(), Some("N"));
+        let pool = before.iter().find(|(tunable, _)| *tunable == Tunable::ZswapMaxPool);
+        assert_eq!(read(Tunable::ZswapMaxPool).as_ref(), pool.map(|(_, value)| value));
+    }
+}

@@ -13,7 +13,7 @@ use logic::change::Action;
 use logic::config::Loaded;
 use logic::config::settings::{
     Backend, BackingSettings, DeviceSettings, Level, MountSettings, RamdiskSettings, Settings, SizeExpr,
-    SizeRule, VmSettings,
+    SizeRule, VmSettings, ZswapSettings,
 };
 use logic::device::algorithm::Algorithm;
 use logic::device::attribute::Attribute;
@@ -119,9 +119,16 @@ fn settings() -> Loaded {
         }),
         ..disk.clone()
     };
+    let zswap = Some(ZswapSettings::off(Origin::default()));
     let devices = vec![swap(), device(2, 128, purpose, &["lzo", "lzo-rle"])];
     Loaded {
-        settings: Settings { devices, ramdisks: vec![disk, kept], vm: Some(vm()), ..Settings::default() },
+        settings: Settings {
+            devices,
+            ramdisks: vec![disk, kept],
+            vm: Some(vm()),
+            zswap,
+            ..Settings::default()
+        },
         ..Loaded::default()
     }
 }
@@ -132,13 +139,7 @@ fn only_swap() -> Loaded {
 
 fn vm() -> VmSettings {
     let levels = vec![(Tunable::Swappiness, Level::Auto), (Tunable::PageCluster, Level::Value(0))];
-    VmSettings {
-        origin: Origin::default(),
-        levels,
-        zswap_off: true,
-        stops_incompressible: false,
-        protected: None,
-    }
+    VmSettings { origin: Origin::default(), levels, tune: true, stops_incompressible: false, protected: None }
 }
 
 /// zram0 is free; zram3 is active swap and zram4 has data, both of other programs. So zram1 is created.

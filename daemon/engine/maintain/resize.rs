@@ -9,7 +9,6 @@ use crate::device::control;
 use crate::gather;
 use logic::config::settings::Settings;
 use logic::facts::Facts;
-use logic::plan::Activation;
 use logic::plan::wanted::wanted;
 use logic::proc::Memory;
 use logic::record::{Progress, Record, Target};
@@ -118,7 +117,7 @@ fn device<'a>((target, record): (&Target, &'a Record)) -> Option<(u32, (&'a Devi
 
 /// The configured size of a device on this machine.
 fn size(settings: &Settings, facts: &Facts, number: u32) -> Option<u64> {
-    let (items, _) = wanted(settings, facts, Activation::Systemd);
+    let (items, _) = wanted(settings, facts);
     items.into_iter().find_map(|item| match item.request {
         Some(Request::Device(request)) if request.number == number => Some(request.disk_size),
         _ => None,

@@ -14,7 +14,6 @@ use host::linux::{LinuxHost, files};
 use logic::config::Loaded;
 use logic::facts::PathKind;
 use logic::finding::Level;
-use logic::plan::Activation;
 use logic::plan::wanted::wanted;
 use logic::ramdisk as archive;
 use logic::ramdisk::place::{STORES, passthrough, place};
@@ -128,7 +127,7 @@ fn configured(loaded: &Loaded, name: &str) -> Option<RamdiskRequest> {
     settings.vm = None;
     let mut facts = gather::machine(&host);
     gather::accounts(&host, &settings, &mut facts);
-    let (items, _) = wanted(&settings, &facts, Activation::Systemd);
+    let (items, _) = wanted(&settings, &facts);
     items.into_iter().find_map(|item| match item.request {
         Some(Request::Ramdisk(request)) => Some(request),
         _ => None,

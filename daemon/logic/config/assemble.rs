@@ -8,8 +8,9 @@ use super::merge::Merged;
 use super::ramdisk;
 use super::schema::SectionKind;
 use super::section::SectionReader;
-use super::settings::{BenchmarkSettings, Settings};
+use super::settings::{BenchmarkSettings, Settings, ZswapSettings};
 use super::vm;
+use super::zswap;
 use crate::finding::Finding;
 use crate::origin::Origin;
 
@@ -19,6 +20,8 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Finding>) {
     let mut problems = Vec::new();
     let mut disks = Vec::new();
     let mut asked = None;
+    // Whether nothing is configured for zswap.
+    let mut is_left = !merged.broken.contains("zswap");
     let defaults = merged.sections.get("defaults");
     for (name, section) in &merged.sections {
         let Some(kind) = SectionKind::of(name) else {
@@ -33,6 +36,10 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Finding>) {
                 asked = maintain::read(&mut reader).filter(|_| !reader.failed);
             }
             SectionKind::Vm => settings.vm = Some(vm::vm(&mut reader)).filter(|_| !reader.failed),
+            SectionKind::Zswap => {
+                settings.zswap = zswap::zswap(&mut reader).filter(|_| !reader.failed);
+                is_left = !reader.failed && settings.zswap.is_none();
+            }
             SectionKind::Ramdisk => {
                 let built = ramdisk::ramdisk(name, &mut reader, defaults);
                 disks.extend(built.filter(|_| !reader.failed));
@@ -46,6 +53,9 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Finding>) {
         let is_new =
             |problem: &Finding| kind == SectionKind::Defaults || !problem.key().starts_with("defaults.");
         problems.extend(reader.problems.into_iter().filter(is_new));
+    }
+    if let Some(vm) = settings.vm.as_ref().filter(|vm| vm.tune && is_left) {
+        settings.zswap = Some(ZswapSettings::off(vm.origin.clone()));
     }
     ramdisk::number_devices(disks, merged, &mut settings, &mut problems);
     settings.devices.sort_by_key(|device| device.number);

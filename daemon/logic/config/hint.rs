@@ -151,11 +151,12 @@ pub(super) fn meant_key(name: &str, table: &str, kind: SectionKind) -> String {
 }
 
 /// All kinds of sections; the keys of `[defaults]` are those of devices.
-const KINDS: [SectionKind; 5] = [
+const KINDS: [SectionKind; 6] = [
     SectionKind::Device,
     SectionKind::Ramdisk,
     SectionKind::Benchmark,
     SectionKind::Vm,
+    SectionKind::Zswap,
     SectionKind::Maintenance,
 ];
 

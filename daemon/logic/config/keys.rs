@@ -120,16 +120,29 @@ pub mod vm {
     pub const PAGE_CLUSTER: Key = key("page-cluster", Type::Integer { least: 0, most: 10, words: &["keep"] }, Integer(0), "0", "vm.page-cluster: how many pages are read ahead from swap, as a power of two.");
     pub const WATERMARK_BOOST_FACTOR: Key = key("watermark-boost-factor", Type::Integer { least: 0, most: 100_000, words: &["keep"] }, Integer(0), "0", "vm.watermark_boost_factor: how much is reclaimed at once after fragmentation. 0 avoids these bursts, and makes huge pages rarer.");
     pub const WATERMARK_SCALE_FACTOR: Key = key("watermark-scale-factor", Type::Integer { least: 1, most: 3000, words: &["auto", "keep"] }, Text("auto"), "\"auto\"", "vm.watermark_scale_factor: how much memory is kept free, so that programs wait less. \"auto\" is 125 (1.25 % of RAM), but at most 512 MiB of RAM.");
-    pub const ZSWAP: Key = key("zswap", Type::Word(&["auto", "off", "keep"]), Text("auto"), "\"off\"", "zswap takes pages before zram sees them. \"off\" switches it off while compressed swap is on; \"auto\" with tune = true only.");
-
     pub const INCOMPRESSIBLE: Key = key("incompressible", Type::Word(&["stop", "swap"]), Text("stop"), "\"swap\"", "While nine of ten pages that are swapped out do not compress, swapping frees no memory: \"stop\" then sets vm.swappiness to 0, for 30 s at a time, if less than a tenth of the memory is available. With tune = true, and not beside other swap.");
     pub const PROTECT_SESSIONS: Key = key("protect-sessions", Type::Size { none: true }, Text("none"), "\"min(ram / 8, 256MiB)\"", "Memory that user sessions keep when it is short (MemoryMin= of user.slice; within it, of session.slice), and half as much each for system services (system.slice) and systemd (init.scope), while compressed swap is configured. More than a quarter of the memory is refused.");
 
     /// In the order of the example file.
     pub const KEYS: &[&Key] = &[
-        &TUNE, &SWAPPINESS, &PAGE_CLUSTER, &WATERMARK_BOOST_FACTOR, &WATERMARK_SCALE_FACTOR, &ZSWAP,
+        &TUNE, &SWAPPINESS, &PAGE_CLUSTER, &WATERMARK_BOOST_FACTOR, &WATERMARK_SCALE_FACTOR,
         &INCOMPRESSIBLE, &PROTECT_SESSIONS,
     ];
+}
+
+/// `[zswap]`.
+#[rustfmt::skip]
+pub mod zswap {
+    use super::{Key, Type, Unset, key};
+
+    pub const ENABLED: Key = key("enabled", Type::Bool, Unset("false with tune = true in [vm], otherwise unchanged"), "true", "true: zswap is enabled before swap is switched on, with the settings below. It needs swap on a disk, which zramd does not create. false: it is disabled while compressed swap is on, because it takes pages before zram sees them. Restored by `revert`, unless changed by others.");
+    pub const COMPRESSOR: Key = key("compressor", Type::Algorithms, Unset("the kernel's"), "[\"zstd\", \"lzo\"]", "The first of the list that this kernel has, without parameters. \"auto\" is the verdict of the benchmark without its level: it is measured for zram and inferred for zswap. Another verdict is used from the next boot on.");
+    pub const MAX_POOL: Key = key("max-pool", Type::Size { none: false }, Unset("the kernel's, usually 20%"), "\"40%\"", "How much memory the compressed pages may take, with a unit: \"40%\", \"4GiB\". The kernel takes whole percents, so an amount is rounded to these.");
+    pub const ACCEPT_THRESHOLD: Key = key("accept-threshold", Type::integer(1, 100), Unset("the kernel's, usually 90"), "90", "After it was full, the pool accepts pages again when it is below this percentage of max-pool.");
+    pub const SHRINKER: Key = key("shrinker", Type::Bool, Unset("the kernel's"), "true", "Whether cold pages are written to the disk before the pool is full, and not only then. Needs Linux 6.8.");
+
+    /// In the order of the example file.
+    pub const KEYS: &[&Key] = &[&ENABLED, &COMPRESSOR, &MAX_POOL, &ACCEPT_THRESHOLD, &SHRINKER];
 }
 
 /// `[maintenance]`.

@@ -47,7 +47,9 @@ pub fn keys(section: &str) -> Result<&'static [&'static str], Error> {
     match SectionKind::of(section) {
         Some(SectionKind::Device | SectionKind::Defaults) => Ok(&DEVICE),
         Some(SectionKind::Ramdisk) => Ok(&RAMDISK),
-        Some(SectionKind::Vm | SectionKind::Maintenance | SectionKind::Benchmark) => Ok(&[]),
+        Some(SectionKind::Vm | SectionKind::Zswap | SectionKind::Maintenance | SectionKind::Benchmark) => {
+            Ok(&[])
+        }
         None => Err(Error::new(
             ErrorKind::InvalidArgument,
             format!("{section:?} is no section; write for example zram0, ramdisk.logs or defaults"),

@@ -26,6 +26,7 @@ pub(crate) mod tmpfs;
 pub mod value;
 mod vm;
 mod writeback;
+mod zswap;
 
 use std::path::PathBuf;
 

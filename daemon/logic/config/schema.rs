@@ -20,6 +20,8 @@ pub enum SectionKind {
     Ramdisk,
     /// `[vm]`.
     Vm,
+    /// `[zswap]`.
+    Zswap,
     /// `[maintenance]`.
     Maintenance,
     /// `[benchmark]`.
@@ -27,12 +29,13 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
-    pub const ALL: [SectionKind; 6] = [
+    pub const ALL: [SectionKind; 7] = [
         SectionKind::Defaults,
         SectionKind::Device,
         SectionKind::Ramdisk,
         SectionKind::Benchmark,
         SectionKind::Vm,
+        SectionKind::Zswap,
         SectionKind::Maintenance,
     ];
 
@@ -43,6 +46,7 @@ impl SectionKind {
             SectionKind::Defaults => keys::device::SHARED,
             SectionKind::Ramdisk => keys::ramdisk::KEYS,
             SectionKind::Vm => keys::vm::KEYS,
+            SectionKind::Zswap => keys::zswap::KEYS,
             SectionKind::Maintenance => keys::maintenance::KEYS,
             SectionKind::Benchmark => keys::benchmark::KEYS,
         }
@@ -58,6 +62,7 @@ impl SectionKind {
         match section {
             "defaults" => Some(SectionKind::Defaults),
             "vm" => Some(SectionKind::Vm),
+            "zswap" => Some(SectionKind::Zswap),
             "maintenance" => Some(SectionKind::Maintenance),
             "benchmark" => Some(SectionKind::Benchmark),
             _ if section.starts_with("ramdisk.") => Some(SectionKind::Ramdisk),
@@ -71,6 +76,7 @@ impl SectionKind {
             SectionKind::Defaults => "[defaults]",
             SectionKind::Ramdisk => "[ramdisk.NAME]",
             SectionKind::Vm => "[vm]",
+            SectionKind::Zswap => "[zswap]",
             SectionKind::Maintenance => "[maintenance]",
             SectionKind::Benchmark => "[benchmark]",
         }
@@ -102,6 +108,11 @@ pub const SECTIONS: &[(&str, &str, SectionKind)] = &[
     ),
     ("benchmark", "Which algorithm \"auto\" stands for on this machine.", SectionKind::Benchmark),
     ("vm", "Kernel settings for compressed swap.", SectionKind::Vm),
+    (
+        "zswap",
+        "zswap: the kernel compresses pages on their way to swap on a disk. For machines with such swap, instead of zram.",
+        SectionKind::Zswap,
+    ),
     (
         "maintenance",
         "Periodic recompression and write-back of stored pages. Everything is off by default. `recompress.idle-age = \"2h\"`\n# can be written as `recompress = { idle-age = \"2h\" }`, and `recompress.enabled = true` as `recompress = true`.",

@@ -13,7 +13,7 @@ use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
 use super::value::Value;
 use crate::expr::Expr;
-use crate::finding::Finding;
+use crate::finding::{Finding, Level};
 use crate::origin::Origin;
 use crate::overlay::quoted;
 
@@ -35,7 +35,9 @@ pub struct SectionReader<'a> {
 impl<'a> SectionReader<'a> {
     /// Starts reading a section; warns about unknown keys.
     pub fn new(section: &'a Section, kind: SectionKind, defaults: Option<&'a Section>) -> SectionReader<'a> {
-        SectionReader { section, kind, defaults, problems: unknown_keys(section, kind), failed: false }
+        let problems = unknown_keys(section, kind);
+        let failed = problems.iter().any(|problem| problem.level == Level::Error);
+        SectionReader { section, kind, defaults, problems, failed }
     }
 
     /// Adds an error, which makes the section unusable.
@@ -252,6 +254,11 @@ pub fn inside(origin: &Origin, text: &str, start: usize, end: usize) -> Origin {
 fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Finding> {
     let unknown = section.keys.iter().filter(|(key, _)| kind.key(key).is_none());
     let problem = |(key, assignment): (&String, &Assignment)| {
+        if kind == SectionKind::Vm && key == "zswap" {
+            let message = "zswap has a section of its own";
+            let hint = "leave this out, and write enabled = false below [zswap] to disable it";
+            return Finding::error(assignment.key_origin.clone(), message).remedy(hint);
+        }
         // `vm.swappiness = 180` is a table `vm`.
         let written = written_name(assignment).filter(|_| matches!(assignment.value, Value::Other(_)));
         let name = written.unwrap_or_else(|| key.clone());

@@ -31,6 +31,8 @@ pub struct Settings {
     pub ramdisks: Vec<RamdiskSettings>,
     /// `[vm]`.
     pub vm: Option<VmSettings>,
+    /// `[zswap]`, or that `[vm]` needs it disabled; `None` if zswap is left as it is.
+    pub zswap: Option<ZswapSettings>,
     /// `[maintenance]`, if it enables anything.
     pub maintenance: Option<MaintenanceSettings>,
     /// `[benchmark]`.
@@ -38,9 +40,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether the benchmark chooses the algorithm of a device.
+    /// Whether the benchmark chooses the algorithm of a device, or of zswap.
     pub fn uses_verdict(&self) -> bool {
         self.devices.iter().any(|device| device.algorithms.contains(&Choice::Auto))
+            || self.zswap.as_ref().is_some_and(|zswap| zswap.compressors.contains(&Choice::Auto))
     }
 
     /// Whether there are devices, and all of them yield to other zram managers.
@@ -91,14 +94,36 @@ pub enum When {
 pub struct VmSettings {
     /// Position of the section.
     pub origin: Origin,
-    /// Level of each setting except `zswap`; unchanged unless `tune` is true.
+    /// Level of each setting; unchanged unless `tune` is true.
     pub levels: Vec<(Tunable, Level)>,
-    /// Whether to disable zswap.
-    pub zswap_off: bool,
+    /// Whether the settings are applied.
+    pub tune: bool,
     /// Whether to stop swapping while what is swapped out does not compress.
     pub stops_incompressible: bool,
     /// Memory that sessions keep, if set.
     pub protected: Option<SizeExpr>,
+}
+
+/// The section `[zswap]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ZswapSettings {
+    /// Position of the section, or of `[vm]`.
+    pub origin: Origin,
+    /// Whether zswap is enabled, or disabled while compressed swap is in use. The rest is for zswap that is enabled.
+    pub enabled: bool,
+    /// Compressors in order of preference; the kernel's if empty.
+    pub compressors: Vec<Choice>,
+    /// Most memory that it takes.
+    pub max_pool: Option<SizeExpr>,
+    /// Other settings, their values, and their positions.
+    pub values: Vec<(Tunable, String, Origin)>,
+}
+
+impl ZswapSettings {
+    /// zswap is disabled while compressed swap is in use.
+    pub fn off(origin: Origin) -> ZswapSettings {
+        ZswapSettings { origin, enabled: false, compressors: Vec::new(), max_pool: None, values: Vec::new() }
+    }
 }
 
 /// The level of a setting.

@@ -30,11 +30,6 @@ pub fn vm(reader: &mut SectionReader<'_>) -> VmSettings {
             reader.problems.push(problem.remedy("add tune = true, or leave it out"));
         }
     }
-    let zswap_off = match reader.word(&keys::ZSWAP).as_deref() {
-        Some("off") => true,
-        Some("keep") => false,
-        _ => tune,
-    };
     let sets_swappiness = !levels.contains(&(Tunable::Swappiness, Level::Keep));
     let is_stop = |value: &Value| matches!(value, Value::String(word) if word == "stop");
     let stops = reader.value(&keys::INCOMPRESSIBLE).is_some_and(|(value, _)| is_stop(&value));
@@ -50,7 +45,7 @@ pub fn vm(reader: &mut SectionReader<'_>) -> VmSettings {
     VmSettings {
         origin: reader.origin(),
         levels,
-        zswap_off,
+        tune,
         stops_incompressible: stops && sets_swappiness,
         protected,
     }

@@ -3,15 +3,15 @@
 use super::backing;
 use super::ownership::{Ownership, ownership};
 use super::{
-    Activation, Candidate, Decision, Group, Item, Plan, Step, Through, Way, mount_depth, ramdisk,
-    wants_discard,
+    Activation, Candidate, Decision, Group, Item, Plan, Step, Through, Way, mount_depth, ramdisk, vm,
+    wants_discard, zswap,
 };
 use crate::device::attribute::Attribute;
 use crate::error::ErrorKind;
 use crate::facts::{DeviceFacts, Facts, PathKind, Support, Use};
 use crate::human::human;
 use crate::ramdisk::place::is_below;
-use crate::record::{Progress, Record, Undo};
+use crate::record::{Progress, Record, Target, Undo};
 use crate::request::{DeviceRequest, Purpose, Request};
 
 /// Plans the steps for all items. A refusal found here is stored in its item.
@@ -47,8 +47,24 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     // Mount points after those that they are below, regardless of numbers.
     groups.sort_by_key(|group| group.request.as_ref().map_or(0, mount_depth));
     create_directories(&mut groups, facts);
-    super::vm::add_groups(&plan.items, &mut groups, facts);
+    add_settings(&plan.items, &mut groups, facts);
     plan.groups = groups;
+}
+
+/// Adds the groups for the settings: zswap is set before any swap is activated, the rest comes last.
+fn add_settings(items: &[Item], groups: &mut Vec<Group>, facts: &Facts) {
+    let is_any = |group: &Group| group.request.is_some() || group.retire.is_some();
+    for item in items {
+        let group = match item.target {
+            Target::Zswap => zswap::group(item, facts),
+            _ => vm::group(item, facts),
+        };
+        match group.filter(is_any) {
+            None => {}
+            Some(group) if item.target == Target::Zswap => groups.insert(0, group),
+            Some(group) => groups.push(Group { needs: vm::brings_swap(groups), ..group }),
+        }
+    }
 }
 
 fn device_group(

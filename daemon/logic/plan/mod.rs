@@ -13,6 +13,7 @@ pub mod report;
 pub mod step;
 mod vm;
 pub mod wanted;
+mod zswap;
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use super::device::algorithm::Algorithm;
 use super::error::ErrorKind;
 use super::facts::Facts;
 use super::finding::Finding;
-use super::neighbours::Neighbours;
+use super::neighbours::{Neighbours, Zswap};
 use super::overlay::ENABLED;
 use super::ramdisk::place::ramdisk_at;
 use super::record::{Record, Target, Undo};
@@ -85,7 +86,7 @@ pub struct Item {
     pub target: Target,
     /// The request; `None` if the settings are invalid.
     pub request: Option<Request>,
-    /// Ways to configure a device, best first; empty for other targets.
+    /// Ways to configure a device, or compressors of zswap, best first; empty for other targets.
     pub candidates: Vec<Candidate>,
     pub decision: Decision,
     /// The reason, unless it is planned without remarks.
@@ -108,7 +109,7 @@ pub struct Group {
     pub needs: Option<Target>,
     /// Steps before the choice of an algorithm.
     pub before: Vec<Step>,
-    /// Ways to configure the device, best first. If a step fails, the device is reset and the next one is tried.
+    /// Ways to configure the device, or zswap, best first. If a step fails, its steps are undone and the next one is tried.
     pub ways: Vec<Way>,
     /// Steps after one of the ways has succeeded.
     pub after: Vec<Step>,
@@ -289,12 +290,13 @@ pub enum Taken {
 
 /// Makes the plan: requests, refusals, and missing steps.
 pub fn plan(settings: &Settings, problems: Vec<Finding>, facts: &Facts, activation: Activation) -> Plan {
-    let (items, mut found) = wanted::wanted(settings, facts, activation);
+    let (mut items, mut found) = wanted::wanted(settings, facts);
+    add_settings(settings, &mut items, facts, activation, &mut found);
     let protected = wanted::protected(settings, &items, facts, &mut found);
     let (benchmark, sample) = (settings.benchmark.when, settings.benchmark.sample);
     let maintenance = settings.maintenance.as_ref().filter(|asked| asked.needs_timer());
     let maintenance = maintenance.map(|asked| asked.interval);
-    let mut neighbours = neighbours(settings, &items, facts);
+    let mut neighbours = neighbours(settings, &items, facts, activation);
     let vm = settings.vm.as_ref();
     neighbours.extend(vm.and_then(|vm| vm::outranked(vm, &items, facts, activation)));
     let groups = Vec::new();
@@ -305,19 +307,51 @@ pub fn plan(settings: &Settings, problems: Vec<Finding>, facts: &Facts, activati
     plan
 }
 
+/// Adds the items of `[zswap]` and `[vm]`.
+fn add_settings(
+    settings: &Settings,
+    items: &mut Vec<Item>,
+    facts: &Facts,
+    activation: Activation,
+    problems: &mut Vec<Finding>,
+) {
+    let zswap = settings.zswap.as_ref();
+    let zswap = zswap.map(|zswap| (zswap::item(zswap, items, facts, problems), &zswap.origin));
+    let vm = settings.vm.as_ref();
+    let vm = vm.and_then(|vm| Some((vm::planned(vm, items, facts, activation)?, &vm.origin)));
+    for (mut item, origin) in zswap.into_iter().chain(vm) {
+        if let Some(refusal) = check::damaged(&item.target, origin, facts) {
+            refuse(&mut item, refusal, problems);
+        }
+        items.push(item);
+    }
+}
+
 /// What is in the way of the swap that is planned.
-fn neighbours(settings: &Settings, items: &[Item], facts: &Facts) -> Vec<Finding> {
+fn neighbours(settings: &Settings, items: &[Item], facts: &Facts, activation: Activation) -> Vec<Finding> {
     let priorities = items.iter().filter_map(Item::swap_priority);
     let is_ours = |number| {
         let target = Target::Device(number);
         facts.records.contains_key(&target) || facts.damaged_record(&target).is_some()
     };
-    let goes_off = settings.vm.as_ref().is_some_and(|vm| vm.zswap_off);
+    let zswap = items.iter().find(|item| item.target == Target::Zswap);
+    let zswap =
+        zswap.filter(|item| item.decision == Decision::Planned).and_then(|item| item.request.as_ref());
+    let zswap = zswap.and_then(|request| match request {
+        Request::Vm(request) => request.zswap(),
+        _ => None,
+    });
     Neighbours {
         // The kernel chooses a negative one when the swap is activated.
         lowest: priorities.map(|priority| if priority < 0 { i32::MAX } else { priority }).min(),
         swaps: facts.swaps.iter().filter(|swap| !swap.zram_number().is_some_and(is_ours)).collect(),
-        zswap: facts.zswap_is_on() && !goes_off,
+        zswap: match zswap {
+            Some(true) => Zswap::Wanted,
+            None if facts.zswap_is_on() => Zswap::On,
+            _ => Zswap::Off,
+        },
+        // At boot, PID 1 activates swap on disks after that.
+        swaps_known: !facts.tunables.is_empty() && activation != Activation::Systemd,
         managers: if items.is_empty() { &[] } else { &facts.other_managers },
         configured: true,
         yields: settings.all_yield(),

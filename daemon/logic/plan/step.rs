@@ -133,6 +133,8 @@ pub enum Step {
         /// Whether its contents are kept over reboots.
         kept: bool,
     },
+    /// Read a kernel setting back once it is in use: instead of a compressor that it lacks, the kernel takes another.
+    CheckTunable { tunable: Tunable, value: String },
     /// Change a kernel setting and read it back.
     SetTunable {
         /// The setting.
@@ -165,7 +167,8 @@ impl Step {
             | Step::MakeSwap { .. }
             | Step::MakeFilesystem { .. }
             | Step::SetRoot { .. }
-            | Step::LoadRamdisk { .. } => Taken::WithEarlier,
+            | Step::LoadRamdisk { .. }
+            | Step::CheckTunable { .. } => Taken::WithEarlier,
             Step::ReleaseLock { .. } => Taken::Never("the lock ends with the process anyway"),
             Step::CreateDirectory { path } => Taken::By(Undo::RemoveDirectory { path: path.clone() }),
             Step::SwapOn { number, .. } => Taken::By(Undo::SwapOff { number: *number }),
@@ -287,6 +290,7 @@ impl fmt::Display for Step {
             Step::SetTunable { tunable, before, value } => {
                 write!(f, "set {tunable} from {before} to {value}")
             }
+            Step::CheckTunable { tunable, value } => write!(f, "check that {tunable} is {value}"),
             Step::Undo(undo) => undo.fmt(f),
         }
     }

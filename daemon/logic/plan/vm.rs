@@ -1,29 +1,21 @@
 //! Kernel settings for compressed swap: the wanted values, and the steps.
 
-use super::check::damaged;
 use super::ownership::{Ownership, ownership};
-use super::{Activation, Decision, Group, Item, Step, refuse};
+use super::{Activation, Decision, Group, Item, Step};
 use crate::config::settings::{Level, VmSettings};
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::record::{Progress, Record, Target, Undo};
-use crate::request::{Purpose, Request};
-use crate::vm::{Tunable, VmRequest, swappiness, watermark_scale_factor};
+use crate::request::{Purpose, Request, VmRequest};
+use crate::vm::{Tunable, swappiness, watermark_scale_factor};
 
-/// The items for `[vm]`; `devices` are the items of the devices.
-pub(super) fn items(
+/// The item for `[vm]`, if it sets anything; `devices` are the items of the devices.
+pub(super) fn planned(
     settings: &VmSettings,
     devices: &[Item],
     facts: &Facts,
     activation: Activation,
-) -> Vec<Item> {
-    let mut items = Vec::new();
-    if settings.zswap_off {
-        let request = VmRequest { values: vec![(Tunable::Zswap, "N".to_owned())] };
-        let any = active(facts).next().is_some() || devices.iter().any(|item| item.swap_priority().is_some());
-        let reason = (!any).then(|| "no compressed swap is configured".to_owned());
-        items.push(item(Target::Zswap, request, reason));
-    }
+) -> Option<Item> {
     let mut values = Vec::new();
     for (tunable, level) in &settings.levels {
         let value = match (level, tunable) {
@@ -35,11 +27,11 @@ pub(super) fn items(
         values.push((*tunable, value.to_string()));
     }
     if values.is_empty() {
-        return items;
+        return None;
     }
     let reason = not_on_top(devices, facts, activation);
-    items.push(item(Target::Vm, VmRequest { values }, reason.map(|(reason, _)| reason)));
-    items
+    let request = VmRequest { values, ..VmRequest::default() };
+    Some(item(Target::Vm, request, reason.map(|(reason, _)| reason)))
 }
 
 /// A warning if these settings are left out because of other swap; `items` are those of the plan.
@@ -54,21 +46,7 @@ pub(super) fn outranked(
     by_others.then(|| Finding::warning(settings.origin.clone(), format!("[vm] is not applied: {reason}")))
 }
 
-/// Refuses items with a damaged record.
-pub(super) fn refuse_damaged(
-    items: &mut [Item],
-    settings: &VmSettings,
-    facts: &Facts,
-    problems: &mut Vec<Finding>,
-) {
-    for item in items {
-        if let Some(refusal) = damaged(&item.target, &settings.origin, facts) {
-            refuse(item, refusal, problems);
-        }
-    }
-}
-
-fn item(target: Target, request: VmRequest, skipped: Option<String>) -> Item {
+pub(super) fn item(target: Target, request: VmRequest, skipped: Option<String>) -> Item {
     Item {
         target,
         request: Some(Request::Vm(request)),
@@ -80,7 +58,7 @@ fn item(target: Target, request: VmRequest, skipped: Option<String>) -> Item {
 }
 
 /// Numbers and priorities of active swap set up by zramd, including devices with a damaged record.
-fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
+pub(super) fn active(facts: &Facts) -> impl Iterator<Item = (u32, i32)> + '_ {
     facts.swaps.iter().filter_map(|swap| {
         let number = swap.zram_number()?;
         let ours = matches!(ownership(number, facts), Ownership::Ours(_));
@@ -104,7 +82,7 @@ fn not_on_top(devices: &[Item], facts: &Facts, activation: Activation) -> Option
 }
 
 /// The target whose swap the settings are for, if this plan sets it up.
-fn brings_swap(groups: &[Group]) -> Option<Target> {
+pub(super) fn brings_swap(groups: &[Group]) -> Option<Target> {
     let rank = |group: &&Group| match group.request.as_ref()? {
         Request::Device(device) => match &device.purpose {
             Purpose::Swap { priority, .. } if !group.is_empty() => Some(*priority),
@@ -116,31 +94,28 @@ fn brings_swap(groups: &[Group]) -> Option<Target> {
     Some(best.target.clone())
 }
 
-/// Adds the groups for the settings: zswap is disabled before any swap is activated, the rest comes last.
-pub(super) fn add_groups(items: &[Item], groups: &mut Vec<Group>, facts: &Facts) {
-    for item in items {
-        let Some(group) = group(item, facts) else { continue };
-        match item.target {
-            Target::Zswap => groups.insert(0, group),
-            _ => groups.push(Group { needs: brings_swap(groups), ..group }),
-        }
+/// The group of settings that are not wanted, or that are as configured.
+pub(super) fn kept(item: &Item, facts: &Facts) -> Option<Group> {
+    let record = facts.records.get(&item.target);
+    let group = Group::new(item.target.clone());
+    if item.decision != Decision::Planned {
+        return Some(Group { retire: record.cloned(), ..group });
     }
+    // Keep changes made by others, as long as the configured values are the same.
+    let is_done = record.is_some_and(|record| {
+        record.progress == Progress::Done && Some(&record.request) == item.request.as_ref()
+    });
+    is_done.then(|| Group { request: item.request.clone(), ..group })
 }
 
-fn group(item: &Item, facts: &Facts) -> Option<Group> {
+/// The group of `[vm]`.
+pub(super) fn group(item: &Item, facts: &Facts) -> Option<Group> {
     let Some(Request::Vm(request)) = &item.request else { return None };
     let record = facts.records.get(&item.target);
-    if item.decision != Decision::Planned {
-        return record
-            .map(|record| Group { retire: Some(record.clone()), ..Group::new(item.target.clone()) });
-    }
-    let group = Group { request: item.request.clone(), ..Group::new(item.target.clone()) };
-    // Keep changes made by others, as long as the configured values are the same.
-    if record.is_some_and(|record| {
-        record.progress == Progress::Done && Some(&record.request) == item.request.as_ref()
-    }) {
+    if let Some(group) = kept(item, facts) {
         return Some(group);
     }
+    let group = Group { request: item.request.clone(), ..Group::new(item.target.clone()) };
     let step = |(tunable, value): &(Tunable, String)| {
         let before = value_without(record, *tunable, facts.tunables.get(tunable)?);
         (before != *value).then(|| Step::SetTunable { tunable: *tunable, before, value: value.clone() })
@@ -149,7 +124,7 @@ fn group(item: &Item, facts: &Facts) -> Option<Group> {
 }
 
 /// The value of a setting after the record is undone.
-fn value_without(record: Option<&Record>, wanted: Tunable, now: &str) -> String {
+pub(super) fn value_without(record: Option<&Record>, wanted: Tunable, now: &str) -> String {
     let undos = record.iter().flat_map(|record| record.undo.iter().rev());
     let restored = undos.fold(now, |value, undo| match undo {
         Undo::RestoreTunable { tunable, before, ours } if *tunable == wanted && ours == value => before,

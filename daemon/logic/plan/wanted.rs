@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::check;
-use super::{Activation, Candidate, Decision, Item, refuse};
+use super::{Candidate, Decision, Item, refuse};
 use crate::config::settings::{
     Backend, BackingSettings, DeviceSettings, MountSettings, Principal, RamdiskSettings, Settings, SizeExpr,
     SizeRule,
@@ -39,7 +39,7 @@ pub fn variables(facts: &Facts) -> Variables {
 }
 
 /// Turns settings into requests: one item per target, devices by number, then RAM disks by name.
-pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Vec<Item>, Vec<Finding>) {
+pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Finding>) {
     let mut items = Vec::new();
     let mut problems = Vec::new();
     let mut origins = BTreeMap::new();
@@ -69,11 +69,6 @@ pub fn wanted(settings: &Settings, facts: &Facts, activation: Activation) -> (Ve
     check::between_items(&mut items, &origins, facts, &mut problems);
     problems.extend(check::overcommitted(&items, &settings.devices, facts));
     problems.extend(check::ramdisks_exceed_memory(&items, &settings.ramdisks, facts));
-    if let Some(vm) = &settings.vm {
-        let mut settings = super::vm::items(vm, &items, facts, activation);
-        super::vm::refuse_damaged(&mut settings, vm, facts, &mut problems);
-        items.append(&mut settings);
-    }
     // What stands in [defaults] is found for each device.
     let mut unique = Vec::new();
     for problem in problems {
@@ -238,7 +233,7 @@ fn doubt(size: &SizeExpr, facts: &Facts) -> Option<Finding> {
     check::doubtful(size, bytes(size, facts).ok()?, facts)
 }
 
-fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Finding> {
+pub(super) fn bytes(size: &SizeExpr, facts: &Facts) -> Result<u64, Finding> {
     size_in_bytes(evaluate(size, facts)?).map_err(|error| {
         Finding::refusal(
             ErrorKind::Config,

@@ -12,7 +12,6 @@ use super::record::Target;
 use super::request::{Choice, DeviceRequest, Purpose, Request, Store};
 use super::unit::ramdisk::{place_unit, quoted, ramdisk_files, zram_at_place};
 use super::unit_name::escape_path;
-use super::vm::Tunable;
 
 /// A file below the output directory of a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,9 +69,13 @@ fn benchmark_files(plan: &Plan) -> Vec<UnitFile> {
         (Some(Request::Device(request)), Decision::Planned) if is_measured(request) => Some(request.number),
         _ => None,
     });
+    let for_zswap = plan.items.iter().any(|item| {
+        item.decision == Decision::Planned
+            && matches!(&item.request, Some(Request::Vm(request)) if request.compressors.contains(&Choice::Auto))
+    });
     let devices: Vec<u32> = devices.collect();
     let mut files = match plan.benchmark {
-        When::Idle if !devices.is_empty() => {
+        When::Idle if for_zswap || !devices.is_empty() => {
             vec![link(format!("timers.target.wants/{BENCHMARK_TIMER}"), BENCHMARK_TIMER)]
         }
         When::Boot => {
@@ -157,7 +160,7 @@ fn protection_files(bytes: u64) -> Vec<UnitFile> {
 
 /// The unit that changes the settings of `[vm]`.
 pub const VM_UNIT: &str = "zramd-vm.service";
-/// The unit that disables zswap.
+/// The unit that enables or disables zswap.
 pub const ZSWAP_UNIT: &str = "zramd-zswap.service";
 
 /// Name of the unit that activates swap on a device.
@@ -174,8 +177,23 @@ fn item_files(item: &Item, lower: &[String], settings: &[&str]) -> Vec<UnitFile>
     match (&item.target, &item.request) {
         (Target::Device(_), Some(Request::Device(request))) => device_files(request, lower, settings),
         (Target::Ramdisk(_), Some(Request::Ramdisk(request))) => ramdisk_files(request),
+        (Target::Zswap, Some(Request::Vm(request))) if request.zswap() == Some(true) => zswap_files(),
         _ => Vec::new(),
     }
+}
+
+/// zswap is enabled before any swap is activated, and stays so as long as there may be swap.
+fn zswap_files() -> Vec<UnitFile> {
+    vec![
+        UnitFile {
+            path: format!("swap.target.wants/{ZSWAP_UNIT}"),
+            contents: Contents::Link(format!("/usr/lib/systemd/system/{ZSWAP_UNIT}")),
+        },
+        UnitFile {
+            path: "swap.d/zramd.conf".to_owned(),
+            contents: Contents::Text(Unit::bare().line("After", ZSWAP_UNIT).finish()),
+        },
+    ]
 }
 
 fn device_files(request: &DeviceRequest, lower: &[String], settings: &[&str]) -> Vec<UnitFile> {
@@ -339,9 +357,7 @@ pub const HEAD: &str =
 pub fn activating_unit(request: &Request) -> String {
     match request {
         Request::Ramdisk(disk) => mount_unit(&disk.mount.mount_point),
-        Request::Vm(request) if request.values.iter().any(|(tunable, _)| *tunable == Tunable::Zswap) => {
-            ZSWAP_UNIT.to_owned()
-        }
+        Request::Vm(request) if request.zswap().is_some() => ZSWAP_UNIT.to_owned(),
         Request::Vm(_) => VM_UNIT.to_owned(),
         Request::Device(device) => match &device.purpose {
             Purpose::Swap { .. } => swap_unit(device.number),
