@@ -252,13 +252,15 @@ fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activa
 /// Swap counts as nearly empty if less than one part in this number is in use.
 const NEARLY_EMPTY: u64 = 64;
 
-/// The change for another verdict of the benchmark. Only for swap that is nearly empty: recreating it would move all
-/// its pages through memory.
+/// The change for another verdict of the benchmark. Only for swap that is nearly empty, and with room in memory for what it holds twice
+/// over: recreating it would move all its pages through memory.
 fn better(item: &Item, record: &Record, wanted: &DeviceRequest, facts: &Facts) -> Option<String> {
     let best = item.candidates.first().filter(|candidate| candidate.measured)?.algorithm.as_ref()?;
     let Use::Swap { used_kib, .. } = facts.device_use(wanted.number)? else { return None };
     let used = record.algorithm.as_ref()?;
-    if used == best || used_kib * 1024 > wanted.disk_size / NEARLY_EMPTY {
+    let is_light =
+        used_kib * 1024 <= wanted.disk_size / NEARLY_EMPTY && 2 * used_kib <= facts.memory.available_kib;
+    if used == best || !is_light {
         return None;
     }
     Some(format!("the benchmark prefers {best} to {used}, and it is nearly empty"))

@@ -86,6 +86,12 @@ fn another_verdict_recreates_only_swap_that_is_nearly_empty() {
         let found = actions(&machine, text, &Scope::default());
         assert_eq!(found.first().map(|(_, action, _)| *action), expected, "{used_kib} KiB: {found:?}");
     }
+    for (available_kib, expected) in [(2047, 0), (2048, 1)] {
+        machine.change().swaps[0].used_kib = 1024;
+        machine.change().available_kib = available_kib;
+        let found = actions(&machine, text, &Scope::default());
+        assert_eq!(found.len(), expected, "{available_kib} KiB of memory are left: {found:?}");
+    }
 }
 
 /// An update of the kernel does not put another algorithm in the place of the one that was measured.

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::private_bus::{PrivateBus, call, next, property, run};
-use crate::support::session::Session;
+use crate::support::session::{Session, attribute, swaps};
 use crate::support::validator::{definition, validated};
 use crate::support::verdict::Verdict;
-use crate::support::{bench_run, eventually_some, has_program, skip, texts};
+use crate::support::{bench_run, eventually, eventually_some, has_program, skip, texts};
 use serde_json::Value;
 use service::ROOT;
 use zbus::{Connection, MessageStream, ObjectPath, OwnedObjectPath, OwnedVariant};
@@ -94,6 +94,24 @@ fn a_verdict_is_announced_when_it_is_stored_and_forgotten() {
         until(&mut changes, "Results", Vec::<Row>::is_empty).await;
         assert_eq!(chosen().await, (String::new(), false));
     });
+}
+
+/// Without a request.
+#[test]
+fn an_empty_swap_follows_another_verdict_at_once() {
+    let Some(session) = Session::begin("") else { return };
+    let _verdict = Verdict::none();
+    Verdict::prefer("lz4");
+    session.write("[zram9]\nzram-size = \"16MiB\"\ncompression-algorithm = \"auto\"\n");
+    session.ok(&["reload"]);
+    let used = || {
+        let listed = attribute("zram9", "comp_algorithm");
+        listed.split(['[', ']']).nth(1).map(str::to_owned).unwrap_or_default()
+    };
+    assert_eq!(used(), "lz4");
+    Verdict::prefer("lzo-rle");
+    eventually("the other algorithm", || used() == "lzo-rle");
+    eventually("the swap", || swaps().iter().any(|(name, ..)| name == "zram9"));
 }
 
 /// The verdict of a real benchmark, as an independent validator reads it.

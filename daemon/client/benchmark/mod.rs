@@ -80,7 +80,7 @@ fn followed(survey: &Survey) -> Vec<String> {
         Some(match (item.following(used)?, used) {
             (Following::Now, _) => format!("{name} uses this verdict."),
             (Following::Later(best), Some(used)) if adopts => format!(
-                "{name} uses {used} and stores next to nothing: `zramdctl bench adopt` sets it up again with {best}, and so does the next boot."
+                "{name} uses {used} and stores next to nothing: zramd.service, if it runs, sets it up again with {best} now, otherwise the next boot does. `zramdctl bench adopt` waits for it."
             ),
             (Following::Later(best), Some(used)) => {
                 format!("{name} uses {used}, and {best} from the next boot on.")

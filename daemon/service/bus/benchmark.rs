@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use tokio::sync::Notify;
 use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
@@ -13,6 +14,7 @@ use crate::auth::{self, Action};
 use crate::blocking;
 use crate::core::{Core, Mode};
 use crate::error::{Error, ErrorKind, Result};
+use crate::reconcile::{Wish, propose};
 use crate::watch::follow_directory;
 use crate::work::Call;
 use host::Host;
@@ -37,16 +39,56 @@ pub(crate) fn path() -> String {
     format!("{}/benchmark", crate::ROOT)
 }
 
-/// Announces each change of the verdict, by `zramd-worker`, by Forget or by root.
+/// Announces each change of the verdict, by `zramd-worker`, by Forget or by root, and follows another one at once where a device allows
+/// that ([`Core::adopt`]); other devices get it at the next boot.
 pub(crate) async fn follow_verdict(core: Arc<Core>) {
+    let directory = Path::new(VERDICT).parent().and_then(Path::to_str).unwrap_or_default();
+    let written = Notify::new();
     let changed = || {
         core.verdict_changed.store(true, Ordering::SeqCst);
         core.changed.notify_one();
+        written.notify_one();
     };
-    let directory = Path::new(VERDICT).parent().and_then(Path::to_str).unwrap_or_default();
-    if let Err(error) = follow_directory(directory, changed).await {
-        log::warn!("cannot follow the verdict of the benchmark in {directory}: {error}");
+    tokio::select! {
+        Err(error) = follow_directory(directory, changed) => {
+            log::warn!("cannot follow the verdict of the benchmark in {directory}: {error}");
+        }
+        () = adopt_others(&core, &written) => {}
     }
+}
+
+/// At each change of the directory with the verdict: adopts a verdict for another algorithm than that of the last one.
+async fn adopt_others(core: &Arc<Core>, written: &Notify) {
+    let mut last = chosen(core).await;
+    loop {
+        written.notified().await;
+        let now = chosen(core).await;
+        if now.is_some() && now != last && has_better(core).await
+            // What comes of it is in the journal, as of every job.
+            && let Err(error) = core.adopt(&Options::default()).await
+        {
+            log::warn!("the verdict of the benchmark is not used before the next boot: {error}");
+        }
+        last = now;
+    }
+}
+
+/// The algorithm of the verdict, if there is one for this machine.
+async fn chosen(core: &Core) -> Option<Algorithm> {
+    found::<IgnoredAny>(core).await.ok().map(|stored| stored.algorithm)
+}
+
+/// The verdict for this machine, with these parts of its report.
+async fn found<R: DeserializeOwned + Send + 'static>(core: &Core) -> Result<Stored<R>> {
+    let profile = core.view().profile;
+    let found = move || engine::verdict::stored_now(&LinuxHost::new("/"), profile);
+    blocking::run(move || found().map_err(|why| none(&why))).await
+}
+
+/// Whether a device can follow the verdict at once.
+async fn has_better(core: &Core) -> bool {
+    let proposal = propose(core, &Wish::everything(false)).await;
+    proposal.is_ok_and(|proposal| proposal.changes.iter().any(|change| change.by_verdict))
 }
 
 /// The options of Run and their types. It runs as root, so options that name files or processes are not offered.
@@ -99,14 +141,7 @@ impl Benchmark {
     }
 
     async fn found(&self) -> Result<Stored<Brief>> {
-        self.found_with().await
-    }
-
-    /// The same with these parts of the report.
-    async fn found_with<R: DeserializeOwned + Send + 'static>(&self) -> Result<Stored<R>> {
-        let profile = self.core.view().profile;
-        let found = move || engine::verdict::stored_now(&LinuxHost::new("/"), profile);
-        blocking::run(move || found().map_err(|why| none(&why))).await
+        found(&self.core).await
     }
 }
 
@@ -175,7 +210,7 @@ impl Benchmark {
             let excluded = excluded.unwrap_or_default();
             (algorithm.to_string(), ratio_total, read.p50_ns, write.p50_ns, speeds.0, speeds.1, excluded)
         };
-        let found = self.found_with::<Figures>().await;
+        let found = found::<Figures>(&self.core).await;
         found.map_or_else(|_| Vec::new(), |stored| stored.report.results.into_iter().map(row).collect())
     }
 
