@@ -21,20 +21,29 @@ pub fn stored<H: Host>(host: &H, profile: Profile) -> Result<Stored<Report>, Unu
 
 /// Why an automatic run measures again although a verdict is valid; `None` if it need not.
 pub fn again<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> Option<String> {
-    let sources = ["generator", "calibrated", "processes", "swap"];
-    let rank = |source: &str| sources.iter().position(|other| *other == source);
-    let (was, now) = (stored.report.data.source.as_str(), source_now(host, sample));
-    if !stored.provisional().is_empty() {
-        Some(stored.provisional().to_owned())
+    if !stored.outdated.is_empty() {
+        Some(stored.outdated.clone())
     } else if stored.better_runs > 0 {
         Some("another algorithm was better, which needs two consecutive runs".to_owned())
     } else if let Some(since) = since(stored.profile, stored.report.past, past(host)) {
         Some(since.to_owned())
-    } else if rank(now) > rank(was) {
-        Some(format!("it was made with pages from `{was}`, and `{now}` is available now"))
     } else {
-        None
+        truer_pages(host, stored, sample)
     }
+}
+
+/// Whether only much better figures may replace this verdict: it was measured on this machine, with pages as true as there are now.
+pub fn is_protected<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> bool {
+    stored.outdated.is_empty() && truer_pages(host, stored, sample).is_none()
+}
+
+/// Why another sample would say more than that of the verdict, if there is one now.
+fn truer_pages<H: Host>(host: &H, stored: &Stored<Report>, sample: PageSource) -> Option<String> {
+    let sources = ["generator", "calibrated", "processes", "swap"];
+    let rank = |source: &str| sources.iter().position(|other| *other == source);
+    let (was, now) = (stored.report.data.source.as_str(), source_now(host, sample));
+    (rank(now) > rank(was))
+        .then(|| format!("it was made with pages from `{was}`, and `{now}` is available now"))
 }
 
 /// What the machine has done since a verdict that changes what counts.
@@ -65,7 +74,10 @@ pub fn keep<H: Host>(root: &Path, host: &H, measured: &Measured) -> Result<(), E
             let usual = row.read.p50_ns.max(0.0) as u64;
             usual
         }),
-        provisional: measured.provisional.clone(),
+        provisional: match report.data.source.as_str() {
+            "generator" => "only generated pages were measured".to_owned(),
+            _ => String::new(),
+        },
         outdated: String::new(),
         report,
     };

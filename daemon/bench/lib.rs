@@ -2,7 +2,8 @@
 //!
 //! Decisions: [`candidates`] are measured on a sample of real or of [`synthetic`] pages, mixed by [`calibrate`].
 //! [`statistics`] computes the uncertainty, [`score`] one number per algorithm; [`choice`] chooses with hysteresis; [`advice`]
-//! suggests kernel settings; [`quiet`] says whether the machine is quiet enough; [`report`] is the result as JSON.
+//! suggests kernel settings; [`quiet`] says whether the machine is quiet enough; [`frequency`] says whether the CPU is held
+//! back; [`report`] is the result as JSON.
 //!
 //! Measurements: [`run()`] is a whole benchmark on a scratch device, with requests like those of swapping. [`measure::pass`] times
 //! single requests and is shared by all. [`keep`] stores the verdict, which `logic::verdict` reads: the planner needs no more of it.
@@ -12,6 +13,7 @@ pub mod calibrate;
 mod calibrated;
 pub mod candidates;
 pub mod choice;
+pub mod frequency;
 pub mod keep;
 pub mod latency;
 pub mod maps;

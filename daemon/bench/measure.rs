@@ -38,14 +38,17 @@ pub struct Spec {
     pub threads: usize,
     /// Shuffle the requests with this seed; in order without one.
     pub shuffle: Option<u64>,
-    /// Time limit; remaining pages are skipped.
+    /// Processor time of each thread after which the remaining pages are skipped. Other programs lengthen a pass, and do not shorten its
+    /// work.
     pub limit: Duration,
+    /// Requests of each thread that are made even so.
+    pub least: usize,
     /// Compare the data read with the data written; the comparison is not timed.
     pub verify: bool,
 }
 
 impl Spec {
-    /// One thread, one page per request, all pages in order, no time limit.
+    /// One thread, one page per request, all pages in order, no limit.
     pub fn new(direction: Direction, pages: Range<usize>) -> Spec {
         Spec {
             direction,
@@ -55,6 +58,7 @@ impl Spec {
             threads: 1,
             shuffle: None,
             limit: Duration::MAX,
+            least: 0,
             verify: false,
         }
     }
@@ -68,8 +72,10 @@ pub struct Pass {
     /// Mean processor time of the requests of each batch, in nanoseconds.
     batches: Vec<f64>,
     sum: Duration,
-    /// Processor time of all requests.
+    /// Processor time of all batches.
     processor: Duration,
+    /// Time in which it was spent.
+    elapsed: Duration,
     bytes: u64,
     busy: Duration,
 }
@@ -119,6 +125,11 @@ impl Pass {
         }
     }
 
+    /// Processor time, and the time in which it was spent: it is longer where the thread had to wait for its CPU.
+    pub fn processor_and_elapsed(&self) -> (Duration, Duration) {
+        (self.processor, self.elapsed)
+    }
+
     /// Appends the requests of another pass that ran before or after this one.
     pub fn append(&mut self, other: &Pass) {
         self.busy += other.busy;
@@ -130,6 +141,7 @@ impl Pass {
         self.batches.extend_from_slice(&other.batches);
         self.sum += other.sum;
         self.processor += other.processor;
+        self.elapsed += other.elapsed;
         self.bytes += other.bytes;
     }
 
@@ -140,8 +152,9 @@ impl Pass {
     }
 
     /// The processor time of the last requests. Those of a batch that is not full count only where there is no other.
-    fn note_batch(&mut self, processor: Duration, requests: usize) {
+    fn note_batch(&mut self, processor: Duration, elapsed: Duration, requests: usize) {
         self.processor += processor;
+        self.elapsed += elapsed;
         if requests == BATCH {
             self.batches.push(processor.as_nanos() as f64 / BATCH as f64);
         }
@@ -161,7 +174,7 @@ fn requests(spec: &Spec, count: usize) -> Vec<usize> {
     requests
 }
 
-/// Does one pass over the device at `node`. Ends early, without an error, at its time limit and when cancelled.
+/// Does one pass over the device at `node`. Ends early, without an error, at its limit and when cancelled.
 pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
     let requests = requests(spec, data.count());
     let threads = spec.threads.clamp(1, requests.len().max(1));
@@ -187,9 +200,6 @@ pub fn pass(node: &Path, data: &Pages, spec: &Spec) -> Result<Pass, Error> {
     Ok(whole)
 }
 
-/// Pages between two checks of the time limit and of our signals.
-const STRIDE: usize = 32;
-
 fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Result<Pass, Error> {
     let writes = spec.direction == Direction::Write;
     let device = Direct::open(node, writes)?;
@@ -198,16 +208,13 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
     // What was read in a batch is compared after it.
     let mut buffer = Pages::new(spec.pages_per_request.max(1) * if spec.verify { BATCH } else { 1 })?;
     let mut pass = Pass::default();
-    let stride = (STRIDE / spec.pages_per_request.max(1)).max(1);
-    let begun = Instant::now();
-    for (number, batch) in requests.chunks(BATCH).enumerate() {
-        let before = clock::thread_processor_time();
-        let mut done = 0;
+    for batch in requests.chunks(BATCH) {
+        let is_over = pass.processor > spec.limit && pass.times.len() >= spec.least;
+        if is_over || interrupt::is_asked() {
+            break;
+        }
+        let (began, before) = (Instant::now(), clock::thread_processor_time());
         for (place, &first) in batch.iter().enumerate() {
-            let index = number * BATCH + place;
-            if index.is_multiple_of(stride) && (begun.elapsed() > spec.limit || interrupt::is_asked()) {
-                break;
-            }
             let wanted = &data.bytes()[first * page..][..length];
             let offset = ((spec.at + first) * page) as u64;
             let slot = if spec.verify { place * length } else { 0 };
@@ -219,19 +226,16 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
             };
             pass.note(start.elapsed(), length);
             result?;
-            done += 1;
         }
-        pass.note_batch(clock::thread_processor_time().saturating_sub(before), done);
-        for (place, &first) in batch[..done].iter().enumerate().filter(|_| !writes && spec.verify) {
+        let processor = clock::thread_processor_time().saturating_sub(before);
+        pass.note_batch(processor, began.elapsed(), batch.len());
+        for (place, &first) in batch.iter().enumerate().filter(|_| !writes && spec.verify) {
             if buffer.bytes()[place * length..][..length] != data.bytes()[first * page..][..length] {
                 return Err(Error::failed(format!(
                     "{}: page {first} reads back differently from what was written",
                     node.display()
                 )));
             }
-        }
-        if done < batch.len() {
-            break;
         }
     }
     pass.busy = pass.sum;
@@ -266,7 +270,8 @@ mod tests {
             for time in batch {
                 pass.note(Duration::from_nanos(*time), 4096);
             }
-            pass.note_batch(Duration::from_nanos(batch.iter().sum()), batch.len());
+            let time = Duration::from_nanos(batch.iter().sum());
+            pass.note_batch(time, time, batch.len());
         }
         pass.busy = pass.sum;
         pass
@@ -298,8 +303,10 @@ mod tests {
             for _ in 0..BATCH {
                 pass.note(Duration::from_nanos(500 + 1000 * index), 4096);
             }
-            pass.note_batch(Duration::from_nanos(500 * BATCH as u64), BATCH);
+            let (processor, each) = (Duration::from_nanos(500 * BATCH as u64), 500 + 1000 * index);
+            pass.note_batch(processor, Duration::from_nanos(each * BATCH as u64), BATCH);
         }
+        assert_eq!(pass.processor_and_elapsed().0 * 10, pass.processor_and_elapsed().1);
         assert_eq!(pass.usual_ns().value, 500.0);
     }
 

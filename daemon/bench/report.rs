@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::frequency::Frequency;
 use super::score::{Aim, Past};
 use super::statistics::Estimate;
 use logic::device::algorithm::{Algorithm, apart};
 use logic::verdict::Profile;
 
 /// Version of the format.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// A whole benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,9 +36,11 @@ pub struct Report {
     pub threads: u32,
     /// Duration in seconds, from the first page to the removal of the device.
     pub seconds: f64,
-    /// Time limit in seconds. The last request and the removal of the device may exceed it on a busy machine.
-    #[serde(default)]
-    pub limit_seconds: f64,
+    /// Share of the time, 0 to 1, in which the measuring thread had to wait for its CPU, because other programs had it, or the host of a
+    /// virtual machine. From [`DISTURBED`] on, throughput is left out, and times of 99 % count for little.
+    pub waited_share: f64,
+    /// What governs the frequency of the CPUs; `None` if the kernel does not say.
+    pub frequency: Option<Frequency>,
     /// When it ended, in seconds since 1970; 0 in reports of older versions.
     #[serde(default)]
     pub measured_unix: u64,
@@ -103,10 +106,8 @@ pub struct Timing {
     pub p999_ns: f64,
     /// Time of the algorithm alone, without the cost of the request.
     pub codec_ns: Estimate,
-    /// Throughput of all CPUs together.
-    pub bytes_per_second: f64,
-    /// Throughput of one CPU.
-    pub single_bytes_per_second: f64,
+    /// Throughput of all CPUs together: the median of some passes, and their range; 0 in a disturbed run.
+    pub bytes_per_second: Estimate,
     /// Number of requests that were timed.
     pub requests: u64,
 }
@@ -159,7 +160,19 @@ pub struct Cluster {
     pub requests_per_second: f64,
 }
 
+/// Share of the time that the measuring thread waited from which a run counts as disturbed.
+pub const DISTURBED: f64 = 0.1;
+
+pub(crate) fn is_disturbed(waited_share: f64) -> bool {
+    waited_share >= DISTURBED
+}
+
 impl Report {
+    /// Whether other programs, or the host, had so much of the CPU that only the score and medians can be relied on.
+    pub fn is_disturbed(&self) -> bool {
+        is_disturbed(self.waited_share)
+    }
+
     /// What counted.
     pub fn aim(&self) -> Aim {
         Aim::of(self.profile, self.past)

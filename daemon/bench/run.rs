@@ -1,6 +1,7 @@
 //! A whole benchmark: one scratch device, all candidates in turn, within a time budget.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,15 @@ use super::trial::{Trial, contenders, memory_per_page, rows, scores};
 use crate::advice;
 use crate::candidates::{self, Candidate};
 use crate::choice::{self, Choice};
+use crate::frequency::Frequency;
 use crate::quiet;
-use crate::report::{Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
+use crate::report::{self, Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
 use crate::score::{Aim, Past};
+use crate::statistics::Estimate;
+use engine::Error;
 use engine::gather;
 use engine::scratch::Scratch;
 use engine::work::Stopped;
-use engine::{Error, ErrorKind};
 use host::linux::pages::Pages;
 use host::linux::{clock, interrupt, priority};
 use host::{Host, MachineFile};
@@ -27,14 +30,9 @@ use logic::human::human;
 use logic::psi::Usage;
 use logic::text::worded;
 
-/// Time to create and remove the device, beyond the budget.
-const DEVICE: Duration = Duration::from_millis(500);
-/// Time to configure and fill the device for reads of several pages with one algorithm, if requested for all.
+/// Processor time for reads of several pages with one algorithm: to fill the device, if requested for all, and for each number of pages.
 const CLUSTERS: Duration = Duration::from_millis(100);
-/// The same for each number of pages.
 const CLUSTER: Duration = Duration::from_millis(50);
-/// 32 MiB of 4 KiB pages: with fewer, half-filled pages of the allocator distort the ratio.
-const PAGES: usize = 8192;
 /// With fewer pages, the benchmark is refused.
 const LEAST_PAGES: usize = 512;
 /// The sample and its two compressed copies take at most a sixth of the available memory.
@@ -43,12 +41,21 @@ const SHARE_OF_MEMORY: u64 = 18;
 const BASELINE_PAGES: usize = 512;
 /// Share of the sample, as a divisor, after which memory is measured for the first time.
 const FIRST_SHARE: usize = 2;
-/// Pages that have to be compressed for a meaningful ratio.
-const ENOUGH: u64 = 512;
+/// Requests that are timed of each algorithm in any case, on however slow a processor.
+const LEAST_REQUESTS: usize = 512;
+/// Pages stored of an algorithm that is measured to look at only.
+const LOOKED_AT: usize = 2 * LEAST_REQUESTS;
 /// Pages per request where the time does not matter.
 const FILL: usize = 16;
 /// Maximum number of repetitions.
 const ROUNDS: u32 = 6;
+/// Measurements of the throughput, for its spread.
+const RATES: usize = 5;
+/// Processor time of each thread for one of them.
+const RATE: Duration = Duration::from_millis(10);
+/// A run ends without a result if it takes longer than this and [`PATIENCE_FACTOR`] times the processor time that it got.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_FACTOR: u32 = 4;
 
 /// Result of a benchmark.
 #[derive(Debug, Clone)]
@@ -60,8 +67,6 @@ pub struct Measured {
     pub offered: Vec<String>,
     /// See [`choice::Before::better_runs`].
     pub better_runs: u32,
-    /// Why the verdict is provisional; empty when it is final.
-    pub provisional: String,
 }
 
 /// A running benchmark.
@@ -69,6 +74,8 @@ struct Run<'a, H: Host> {
     host: &'a mut H,
     options: &'a Options,
     begun: Instant,
+    /// Processor time of this thread before.
+    processor: Duration,
     usage: Usage,
     scratch: Scratch,
     node: PathBuf,
@@ -112,7 +119,8 @@ pub fn run<H: Host>(
     }
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
-    let mut run = Run { host, options, begun, usage, scratch, node, sample, report };
+    let processor = clock::thread_processor_time();
+    let mut run = Run { host, options, begun, processor, usage, scratch, node, sample, report };
     let mut measured = run.measure();
     // Release the device also after an error.
     let Run { host, scratch, .. } = run;
@@ -144,7 +152,8 @@ fn cancelled() -> Stopped {
 /// Number of sample pages that fit into the available memory.
 fn pages_that_fit<H: Host>(host: &H, options: &Options) -> Result<usize, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
-    let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(PAGES).min(PAGES);
+    let most = options.pages;
+    let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(most).min(most);
     if pages < LEAST_PAGES {
         let available = human(available);
         return Err(options.postponed(&format!("only {available} of memory are available")));
@@ -153,34 +162,30 @@ fn pages_that_fit<H: Host>(host: &H, options: &Options) -> Result<usize, Stopped
 }
 
 impl<H: Host> Run<'_, H> {
-    fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+    /// Processor time of this run.
+    fn used(&self) -> Duration {
+        clock::thread_processor_time().saturating_sub(self.processor)
     }
 
     fn left(&self) -> Duration {
-        self.options.budget.saturating_sub(self.elapsed())
-    }
-
-    /// Time limit for this number of algorithms.
-    fn limit(&self, algorithms: usize) -> Duration {
-        let each = self.options.page_clusters.len().max(4);
-        let clusters = CLUSTERS + CLUSTER * u32::try_from(each).unwrap_or(4);
-        let several = if self.options.every_cluster { algorithms } else { 0 };
-        self.options.budget + DEVICE + clusters * u32::try_from(several).unwrap_or(0)
+        self.options.budget.saturating_sub(self.used())
     }
 
     /// Between two measurements: reports the progress, and ends the run when it is cancelled or the machine is busy.
     fn check(&mut self, doing: &str) -> Result<(), Stopped> {
-        let share = self.elapsed().as_secs_f64() / self.options.budget.as_secs_f64();
+        let share = self.used().as_secs_f64() / self.options.budget.as_secs_f64();
         (self.report)(share.min(0.99), doing);
         if interrupt::is_asked() {
             return Err(cancelled());
         }
-        let now = gather::usage(self.host);
-        match quiet::meanwhile(&self.usage, &now, self.elapsed(), self.options.idle) {
-            Some(why) => Err(Stopped::Postponed(format!("the benchmark was aborted: {why}"))),
-            None => Ok(()),
+        let aborted = |why| Err(Stopped::Postponed(format!("the benchmark was aborted: {why}")));
+        let (elapsed, used) = (self.begun.elapsed(), self.used());
+        if elapsed > PATIENCE + PATIENCE_FACTOR * used {
+            let (elapsed, used) = (elapsed.as_secs_f64(), used.as_secs_f64());
+            return aborted(format!("in {elapsed:.0} s it got {used:.1} s of a busy processor"));
         }
+        let now = gather::usage(self.host);
+        quiet::meanwhile(&self.usage, &now, elapsed, self.options.idle).map_or(Ok(()), aborted)
     }
 
     fn threads(&self) -> usize {
@@ -219,10 +224,6 @@ impl<H: Host> Run<'_, H> {
             self.first_look(trial, slot)?;
         }
         if trials.iter().all(|trial| trial.failed.is_some()) {
-            if trials.iter().all(Trial::is_too_slow) {
-                let why = too_slow().message;
-                return Err(Stopped::Postponed(format!("the benchmark was aborted: {why}")));
-            }
             let why = trials.iter().filter_map(|trial| trial.failed.clone()).reduce(Error::join);
             return Err(why.unwrap_or_else(|| Error::failed("nothing was measured")).into());
         }
@@ -246,17 +247,19 @@ impl<H: Host> Run<'_, H> {
             }
         }
         let scored = scores(&trials, aim, &baseline);
-        let mut choice = choice::choose(&scored, &self.options.before, &usual(&offered));
-        let provisional = missed(&trials);
-        if !provisional.is_empty() {
-            choice.reason.push_str(&format!("; {provisional}"));
-        }
+        let choice = choice::choose(&scored, &self.options.before, &usual(&offered));
         let chosen = choice.algorithm.clone();
         let page_clusters = self.page_clusters(&trials, &chosen)?;
         let mut data = self.sample.data.clone();
         let shares = trials.iter().filter(|trial| trial.failed.is_none()).map(Trial::incompressible_share);
         data.incompressible_share = shares.fold(1.0, f64::min);
-        let rows = rows(&trials, &scored, &baseline, &choice);
+        let waited_share = waited_share(&trials);
+        let mut rows = rows(&trials, &scored, &baseline, &choice);
+        if report::is_disturbed(waited_share) {
+            for row in &mut rows {
+                (row.read.bytes_per_second, row.write.bytes_per_second) = <(Estimate, Estimate)>::default();
+            }
+        }
         let verdict = self.verdict(&chosen, &choice, &rows, &page_clusters);
         let report = Report {
             schema_version: SCHEMA_VERSION,
@@ -269,11 +272,12 @@ impl<H: Host> Run<'_, H> {
             page_clusters,
             threads: u32::try_from(self.threads()).unwrap_or(1),
             seconds: 0.0,
-            limit_seconds: self.limit(trials.len()).as_secs_f64(),
+            waited_share,
+            frequency: Frequency::of(self.host),
             measured_unix: 0,
             rounds,
         };
-        Ok(Measured { report, chosen, offered, better_runs: choice.better_runs, provisional })
+        Ok(Measured { report, chosen, offered, better_runs: choice.better_runs })
     }
 
     fn configure(&mut self, algorithm: &Algorithm) -> Result<(), Error> {
@@ -297,7 +301,7 @@ impl<H: Host> Run<'_, H> {
         Ok((write, pass(&self.node, &same, &read)?))
     }
 
-    /// Measures one candidate for the first time, within its time slot.
+    /// Measures one candidate for the first time, with about this processor time.
     fn first_look(&mut self, trial: &mut Trial, slot: Duration) -> Result<(), Stopped> {
         let name = trial.candidate.algorithm.to_string();
         self.check(&name)?;
@@ -305,10 +309,12 @@ impl<H: Host> Run<'_, H> {
             trial.failed = Some(error);
             return Ok(());
         }
-        let all = 0..self.sample.pages.count();
-        let first = 0..all.end / FIRST_SHARE;
-        let (begun, limit) = (Instant::now(), slot.mul_f64(0.3));
-        let write = Spec { limit, ..Spec::new(Direction::Write, first.clone()) };
+        let is_eligible = trial.candidate.never.is_empty();
+        let count = self.sample.pages.count();
+        let end = if is_eligible { count } else { count.min(LOOKED_AT) };
+        let first = end / FIRST_SHARE;
+        let (limit, least) = (slot.mul_f64(0.4), LEAST_REQUESTS);
+        let write = Spec { limit, least, ..Spec::new(Direction::Write, 0..first) };
         trial.write = match pass(&self.node, &self.sample.pages, &write) {
             Ok(pass) => pass,
             Err(error) => {
@@ -316,45 +322,41 @@ impl<H: Host> Run<'_, H> {
                 return Ok(());
             }
         };
-        let requests = |pass: &Pass| usize::try_from(pass.requests()).unwrap_or(0);
+        // All pages are stored, however slowly, so that the ratio is that of the sample.
+        let written = usize::try_from(trial.write.requests()).unwrap_or(0);
+        self.fill(written..first)?;
         let early = self.scratch.memory(self.host)?;
-        if requests(&trial.write) == first.end {
-            let limit = limit.saturating_sub(begun.elapsed());
-            let rest = Spec { limit, ..Spec::new(Direction::Write, first.end..all.end) };
-            trial.write.append(&pass(&self.node, &self.sample.pages, &rest)?);
-        }
-        // Write the remaining pages in large requests: the ratio is more accurate with more pages.
-        let written = requests(&trial.write);
-        let fill = Spec {
-            pages_per_request: FILL,
-            limit: slot.mul_f64(0.3),
-            ..Spec::new(Direction::Write, written..all.end)
-        };
-        let filled = pass(&self.node, &self.sample.pages, &fill)?;
-        let stored = written + requests(&filled) * FILL;
+        self.fill(first..end)?;
         trial.memory = self.scratch.memory(self.host)?;
-        if (stored as u64) < ENOUGH.min(self.sample.pages.count() as u64) {
-            // With so few pages, the result would mostly measure half-filled pages of the allocator.
-            trial.failed = Some(too_slow());
-            return Ok(());
-        }
-        let done = 0..stored;
-        let read = Spec {
-            shuffle: Some(1),
-            verify: true,
-            limit: slot.mul_f64(0.2),
-            ..Spec::new(Direction::Read, done.clone())
-        };
+        let pages = usize::try_from(trial.memory.orig_data_size).unwrap_or(0) / self.sample.pages.page_size();
+        trial.memory_per_page = memory_per_page(pages, trial.memory.compr_data_size, &early, &trial.memory);
+        let limit = slot.mul_f64(0.4);
+        let read =
+            Spec { shuffle: Some(1), verify: true, limit, least, ..Spec::new(Direction::Read, 0..end) };
         trial.read = pass(&self.node, &self.sample.pages, &read)?;
         let threads = self.threads();
-        let limit = slot.mul_f64(0.07);
-        let read_all = Spec { threads, limit, verify: false, ..read };
-        trial.read_all = pass(&self.node, &self.sample.pages, &read_all)?;
-        let write_all = Spec { threads, limit, at: all.end, ..Spec::new(Direction::Write, done) };
-        trial.write_all = pass(&self.node, &self.sample.pages, &write_all)?;
-        let late = self.scratch.memory(self.host)?;
-        trial.memory_per_page = memory_per_page(stored, trial.memory.compr_data_size, &early, &late);
+        let read = Spec { threads, limit: RATE, verify: false, least: 0, ..read };
+        let write = Spec { at: count, shuffle: None, direction: Direction::Write, ..read.clone() };
+        trial.read_rate = self.rate(&read)?;
+        trial.write_rate = self.rate(&write)?;
         Ok(())
+    }
+
+    /// Stores these pages, in large requests, and the last ones singly.
+    fn fill(&mut self, pages: Range<usize>) -> Result<(), Error> {
+        let whole = pages.start + pages.len() / FILL * FILL;
+        let threads = self.threads();
+        let large = Spec::new(Direction::Write, pages.start..whole);
+        pass(&self.node, &self.sample.pages, &Spec { pages_per_request: FILL, threads, ..large })?;
+        pass(&self.node, &self.sample.pages, &Spec::new(Direction::Write, whole..pages.end))?;
+        Ok(())
+    }
+
+    /// Bytes per second of all threads together, of several passes.
+    fn rate(&mut self, spec: &Spec) -> Result<Estimate, Error> {
+        let one = |_| Ok(pass(&self.node, &self.sample.pages, spec)?.bytes_per_second());
+        let rates: Result<Vec<f64>, Error> = (0..RATES).map(one).collect();
+        Ok(Estimate::of(&rates?))
     }
 
     /// Measures the latency again.
@@ -441,21 +443,15 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
-/// The error of a candidate that was not measured in time.
-fn too_slow() -> Error {
-    Error::new(ErrorKind::Postponed, "the machine was too busy to measure it in time")
-}
-
-/// Names the eligible candidates that were not measured in time; empty if there are none.
-fn missed(trials: &[Trial]) -> String {
-    let could = trials.iter().filter(|trial| trial.candidate.never.is_empty());
-    let missed = could.filter(|trial| trial.is_too_slow());
-    let names: Vec<String> = missed.map(|trial| trial.candidate.algorithm.to_string()).collect();
-    if names.is_empty() {
-        String::new()
-    } else {
-        format!("not measured, for lack of time: {}", names.join(", "))
-    }
+/// Share of the time in which the measuring thread had to wait for its CPU: other programs had it, or the host of a virtual machine.
+fn waited_share(trials: &[Trial]) -> f64 {
+    let passes = trials.iter().flat_map(|trial| [&trial.write, &trial.read]);
+    let (processor, elapsed) = passes
+        .map(Pass::processor_and_elapsed)
+        .fold((Duration::ZERO, Duration::ZERO), |(processor, elapsed), (more, longer)| {
+            (processor + more, elapsed + longer)
+        });
+    if elapsed.is_zero() { 0.0 } else { (1.0 - processor.as_secs_f64() / elapsed.as_secs_f64()).max(0.0) }
 }
 
 /// The algorithm of `auto` without a measurement.

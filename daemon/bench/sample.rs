@@ -14,6 +14,7 @@ use engine::Error;
 use engine::gather;
 use fastrand::Rng;
 use host::Host;
+use host::linux::clock;
 use host::linux::direct::Direct;
 use host::linux::interrupt;
 use host::linux::pages::Pages;
@@ -45,9 +46,9 @@ const ENOUGH: usize = 2048;
 const SPARSE: u64 = 16;
 /// Neighbouring pages of a process or of swap that are read together.
 const RUN: usize = 16;
-/// Time limit for collecting pages.
+/// Processor time for collecting pages.
 const PATIENCE: Duration = Duration::from_millis(350);
-/// The same for a file, which is named explicitly and may be on a slow disk.
+/// Time for reading a file, which is named explicitly and may be on a slow disk.
 const PATIENCE_WITH_FILE: Duration = Duration::from_secs(3);
 
 /// Collects at most `wanted` pages. Private pages are read only if the source says so. A scratch device does not use
@@ -188,6 +189,11 @@ pub fn source_now<H: Host>(host: &H, configured: PageSource) -> &'static str {
     if calibrating_swap(host).is_ok_and(|found| found.is_some()) { "calibrated" } else { "generator" }
 }
 
+/// Processor time of this thread since then: load makes a sample take longer, and not smaller.
+fn since(begun: Duration) -> Duration {
+    clock::thread_processor_time().saturating_sub(begun)
+}
+
 /// Pages in swap; `None` if there are too few. At most half of them are read, because reading a page marks it as used.
 fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sample>, Error> {
     let page = host.page_size();
@@ -200,12 +206,12 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sam
     let device = Direct::open(Path::new(&format!("/dev/zram{number}")), false)?;
     let mut page_buffer = PageBuffer::new(wanted.min(usize::try_from(compressed / 2).unwrap_or(wanted)))?;
     let mut run = Pages::new(RUN)?;
-    let begun = Instant::now();
+    let begun = clock::thread_processor_time();
     // The kernel fills swap from the front: every second try is made there, where the pages are if little swap is in
     // use.
     let front = (used + used / 4).min(slots);
     let (mut tries, mut seen) = (0_u64, BTreeSet::new());
-    while !page_buffer.is_full() && (!tries.is_multiple_of(8) || begun.elapsed() < PATIENCE) {
+    while !page_buffer.is_full() && (!tries.is_multiple_of(8) || since(begun) < PATIENCE) {
         let among = if tries.is_multiple_of(2) { slots } else { front };
         let first = random.u64(..(among / RUN as u64).max(1));
         tries += 1;
@@ -254,8 +260,8 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
     let page = page_buffer.pages.page_size() as u64;
     let mut open: Option<(u32, ProcessMemory)> = None;
     let mut seen = BTreeSet::new();
-    let begun = Instant::now();
-    while !page_buffer.is_full() && begun.elapsed() < PATIENCE {
+    let begun = clock::thread_processor_time();
+    while !page_buffer.is_full() && since(begun) < PATIENCE {
         let at = random.u64(..total);
         let index = ends.partition_point(|end| *end <= at);
         let (process, range) = &ranges[index];

@@ -6,7 +6,7 @@ use crate::choice::{self, Choice, Scored};
 use crate::report::{Baseline, Row, Timing};
 use crate::score::{self, Aim, Figures};
 use crate::statistics::Estimate;
-use engine::{Error, ErrorKind};
+use engine::Error;
 use logic::device::stat::MmStat;
 
 /// Candidates within this factor of the best score are measured again.
@@ -21,10 +21,10 @@ pub(super) struct Trial {
     pub write: Pass,
     /// Reads likewise.
     pub read: Pass,
-    /// Writes with all threads.
-    pub write_all: Pass,
+    /// Bytes per second that all threads write together.
+    pub write_rate: Estimate,
     /// Reads likewise.
-    pub read_all: Pass,
+    pub read_rate: Estimate,
     /// `mm_stat` after the first look.
     pub memory: MmStat,
     /// Bytes of memory per page on a device with many pages.
@@ -39,17 +39,12 @@ impl Trial {
             candidate,
             write: Pass::default(),
             read: Pass::default(),
-            write_all: Pass::default(),
-            read_all: Pass::default(),
+            write_rate: Estimate::default(),
+            read_rate: Estimate::default(),
             memory: MmStat::default(),
             memory_per_page: 0.0,
             failed: None,
         }
-    }
-
-    /// Whether there was not enough time to measure it.
-    pub fn is_too_slow(&self) -> bool {
-        self.failed.as_ref().is_some_and(|error| error.kind == ErrorKind::Postponed)
     }
 
     /// Bytes of the sample per byte of memory, on a device with many pages.
@@ -124,7 +119,7 @@ pub(super) fn contenders(scored: &[Scored]) -> Vec<usize> {
     close.into_iter().map(|(index, _)| index).collect()
 }
 
-fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
+fn timing(one: &Pass, rate: Estimate, baseline: f64) -> Timing {
     let quantile = |share| one.quantile_ns(share) as f64;
     Timing {
         mean_ns: one.mean_ns(),
@@ -132,8 +127,7 @@ fn timing(one: &Pass, all: &Pass, baseline: f64) -> Timing {
         p99_ns: quantile(990),
         p999_ns: quantile(999),
         codec_ns: one.usual_ns().minus(baseline),
-        bytes_per_second: all.bytes_per_second(),
-        single_bytes_per_second: one.bytes_per_second(),
+        bytes_per_second: rate,
         requests: one.requests(),
     }
 }
@@ -147,8 +141,8 @@ pub(super) fn rows(trials: &[Trial], scored: &[Scored], baseline: &Baseline, cho
             ratio_total: trial.ratio_total(),
             ratio_payload: trial.ratio_payload(),
             incompressible_share: trial.incompressible_share(),
-            read: timing(&trial.read, &trial.read_all, baseline.read_ns),
-            write: timing(&trial.write, &trial.write_all, baseline.write_ns),
+            read: timing(&trial.read, trial.read_rate, baseline.read_ns),
+            write: timing(&trial.write, trial.write_rate, baseline.write_ns),
             score: estimate.map(|estimate| estimate.value),
             score_interval: estimate.map(|estimate| (estimate.low, estimate.high)),
             excluded: score.as_ref().err().cloned(),

@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use super::args::{Cli, Json};
 use super::{doctor, out, problems, read};
 use bench::keep;
-use bench::report::{self as benchmark, Timing};
+use bench::report as benchmark;
 use engine::{Error, gather};
 use host::linux::files;
 use host::{Host, MachineFile};
@@ -602,25 +602,16 @@ fn other_swap(line: &SwapLine) -> OtherSwap {
 fn verdict(stored: &Stored<benchmark::Report>) -> Benchmark {
     let result = |row: &benchmark::Row| {
         let level = row.algorithm.parameters.iter().find(|(key, _)| key == "level");
-        let Timing {
-            p50_ns: read_p50_ns, p99_ns: read_p99_ns, bytes_per_second: read_bytes_per_second, ..
-        } = row.read;
-        let Timing {
-            p50_ns: write_p50_ns,
-            p99_ns: write_p99_ns,
-            bytes_per_second: write_bytes_per_second,
-            ..
-        } = row.write;
         Measured {
             algorithm: algorithm(&row.algorithm.name),
             level: level.and_then(|(_, level)| level.parse().ok()),
             ratio: row.ratio_total,
-            read_p50_ns,
-            read_p99_ns,
-            read_bytes_per_second,
-            write_p50_ns,
-            write_p99_ns,
-            write_bytes_per_second,
+            read_p50_ns: row.read.p50_ns,
+            read_p99_ns: row.read.p99_ns,
+            read_bytes_per_second: row.read.bytes_per_second.value,
+            write_p50_ns: row.write.p50_ns,
+            write_p99_ns: row.write.p99_ns,
+            write_bytes_per_second: row.write.bytes_per_second.value,
         }
     };
     Benchmark {
@@ -734,7 +725,7 @@ mod tests {
         let estimate = json!({"value": 1.0, "low": 0.5, "high": 1.5});
         let timing = json!({
             "mean_ns": 2100.5, "p50_ns": 2000.5, "p99_ns": 4000.5, "p999_ns": 9000.5, "codec_ns": estimate,
-            "bytes_per_second": 3.5e9, "single_bytes_per_second": 1.75e9, "requests": 1000
+            "bytes_per_second": {"value": 3.5e9, "low": 3.4e9, "high": 3.6e9}, "requests": 1000
         });
         let row = json!({
             "algorithm": "zstd", "parameters": {"level": "3"}, "ratio_total": 3.5, "ratio_payload": 3.75,
@@ -742,13 +733,13 @@ mod tests {
             "excluded": "private"
         });
         let report = json!({
-            "schema_version": 2, "data": {
+            "schema_version": 3, "data": {
                 "source": "swap", "description": "private", "pages": 1000, "page_size": 4096, "same_filled_share": 0.1,
                 "incompressible_share": 0.01
             },
             "verdict": {"algorithm": "zstd", "parameters": {"level": "3"}, "page_cluster": 0, "swappiness": 150, "reason": "private"},
             "profile": "balanced", "baseline": {"read_ns": 1.0, "write_ns": 1.0}, "results": [row], "page_clusters": [],
-            "threads": 2, "seconds": 5.0, "rounds": 3
+            "threads": 2, "seconds": 5.0, "rounds": 3, "waited_share": 0.01
         });
         let key = Key::new("private", "model name: private", "private", 0, Some(&["private".to_owned()]));
         let stored = json!({

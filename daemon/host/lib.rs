@@ -51,6 +51,14 @@ pub enum MachineFile {
     Cpuinfo,
     /// `/sys/devices/system/cpu/online`.
     OnlineCpus,
+    /// `scaling_driver` of the first CPU, in `/sys/devices/system/cpu/cpufreq/policy0` like the next three.
+    FrequencyDriver,
+    /// `scaling_governor`.
+    FrequencyGovernor,
+    /// `scaling_max_freq`.
+    FrequencyLimit,
+    /// `cpuinfo_max_freq`.
+    FrequencyMaximum,
     /// `/proc/pressure/memory`.
     MemoryPressure,
     /// `/proc/pressure/cpu`.

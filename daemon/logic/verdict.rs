@@ -12,9 +12,9 @@ use crate::word::{of_word, word};
 pub const FILE: &str = "/var/lib/zramd/benchmark.json";
 
 /// Version of the file's format. Incremented when older files can no longer be read.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 /// Version of score, candidates and method. Incremented when they would lead to another verdict.
-pub const POLICY_VERSION: u32 = 4;
+pub const POLICY_VERSION: u32 = 5;
 
 /// What to optimise for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub const POLICY_VERSION: u32 = 4;
 pub enum Profile {
     /// Least time per page.
     Latency,
-    /// Most memory if this machine has been short of it, least time otherwise.
+    /// Most memory, unless that takes much processor time.
     #[default]
     Balanced,
     /// Most memory.
@@ -146,7 +146,7 @@ pub struct Stored<R> {
     pub better_runs: u32,
     /// Usual time of a page-in, in nanoseconds.
     pub page_in_ns: u64,
-    /// Why an automatic run measures again although the verdict is valid; empty if it need not.
+    /// Why it is measured again as soon as that is possible; empty if it need not be.
     #[serde(default)]
     pub provisional: String,
     /// What is different on this machine than when it was measured; empty if nothing is. It is used all the same until it is measured
@@ -156,6 +156,12 @@ pub struct Stored<R> {
     /// All figures.
     #[serde(bound(deserialize = "R: Deserialize<'de>"))]
     pub report: R,
+}
+
+/// The field that all versions of the file have.
+#[derive(Deserialize)]
+struct Version {
+    schema_version: u32,
 }
 
 impl<R> Stored<R> {
@@ -212,7 +218,14 @@ pub struct BriefTiming {
     /// Median time of a request, in nanoseconds.
     pub p50_ns: f64,
     /// Throughput of all CPUs together.
-    pub bytes_per_second: f64,
+    pub bytes_per_second: BriefRate,
+}
+
+/// A median of measurements; see `Estimate` in `bench/statistics.rs`.
+#[derive(Debug, Deserialize)]
+pub struct BriefRate {
+    /// Bytes per second; 0 if it is not known.
+    pub value: f64,
 }
 
 /// Why there is no valid verdict.
@@ -250,11 +263,13 @@ pub fn read<'de, R: Deserialize<'de>>(
 ) -> Result<Stored<R>, Unusable> {
     let text = text.filter(|text| !text.is_empty()).ok_or(Unusable::Absent)?;
     let damaged = |why: &dyn fmt::Display| Unusable::Damaged(why.to_string());
-    let mut stored: Stored<R> = serde_json::from_str(text).map_err(|error| damaged(&error))?;
-    if stored.schema_version != SCHEMA_VERSION {
-        let version = stored.schema_version;
-        return Err(damaged(&format!("it has version {version}, this zramd knows {SCHEMA_VERSION}")));
+    // Other versions may lack fields.
+    let Version { schema_version } = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+    if schema_version != SCHEMA_VERSION {
+        let why = format!("{FILE} has the format {schema_version}, and this zramd reads {SCHEMA_VERSION}");
+        return Err(Unusable::Outdated(why));
     }
+    let mut stored: Stored<R> = serde_json::from_str(text).map_err(|error| damaged(&error))?;
     let algorithm = &stored.algorithm;
     if algorithm.parameters.iter().any(|(key, _)| key != "level") {
         return Err(damaged(&format!("a verdict cannot be {algorithm}")));
@@ -354,10 +369,12 @@ mod tests {
             good.replace("zstd(level=1)", "zstd(level=99)"),
             good.replace("zstd(level=1)", "zstd(dict=/etc/shadow)"),
             good.replace("zstd(level=1)", "rm -rf"),
-            good.replace(r#""schema_version":1"#, r#""schema_version":2"#),
         ] {
             assert_ne!(bad, good);
             assert!(matches!(verdict(Some(&bad), &key()), Err(Unusable::Damaged(_))), "{bad}");
+        }
+        for other in [r#"{"schema_version":1}"#, r#"{"schema_version":3,"key":[]}"#] {
+            assert!(matches!(verdict(Some(other), &key()), Err(Unusable::Outdated(_))), "{other}");
         }
     }
 

@@ -98,7 +98,11 @@ impl Host for SimHost {
             MachineFile::Verdict if !state.verdict.is_empty() => state.verdict.clone(),
             MachineFile::MemoryPressure => state.busy.memory_pressure().ok_or_else(missing)?,
             MachineFile::CpuPressure => state.busy.cpu_pressure().ok_or_else(missing)?,
-            MachineFile::Verdict => return Err(missing()),
+            MachineFile::Verdict
+            | MachineFile::FrequencyDriver
+            | MachineFile::FrequencyGovernor
+            | MachineFile::FrequencyLimit
+            | MachineFile::FrequencyMaximum => return Err(missing()),
         };
         let further = state.further.get(&file).map_or(&[][..], Vec::as_slice);
         Ok([text.as_bytes(), further].concat())

@@ -40,7 +40,8 @@ impl Verdict {
                 "verdict": { "reason": "", "page_cluster": 0, "swappiness": null },
                 "results": [{
                     "algorithm": algorithm, "parameters": {}, "ratio_total": 2.5,
-                    "read": { "p50_ns": 3e3, "bytes_per_second": 2e9 }, "write": { "p50_ns": 4e3, "bytes_per_second": 1e9 },
+                    "read": { "p50_ns": 3e3, "bytes_per_second": { "value": 2e9 } },
+                    "write": { "p50_ns": 4e3, "bytes_per_second": { "value": 1e9 } },
                 }],
             }),
         };

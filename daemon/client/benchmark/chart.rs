@@ -35,7 +35,34 @@ pub fn draw(report: &Report) -> Result<String, Error> {
         let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
         picture(&root, report).map_err(|error| Error::failed(format!("draw the chart: {error}")))?;
     }
+    let inside = text.find('>').map_or(text.len(), |end| end + 1);
+    text.insert_str(inside, &head(report));
     Ok(text)
+}
+
+/// Title and description, which are read aloud, and colours for viewers with a dark background: they replace those of the drawing.
+fn head(report: &Report) -> String {
+    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
+    let rows = report.results.iter().filter(|row| row.read.requests > 0);
+    let rows = rows.map(|row| {
+        let (ratio, read) = (row.ratio_total, row.read.p50_ns / 1000.0);
+        format!("{}: ratio {ratio:.2}, a read takes {read:.1} µs", row.algorithm)
+    });
+    let description = format!("{}. {}.", report.verdict.reason, rows.collect::<Vec<String>>().join("; "));
+    let hex = |colour: RGBColor| format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+    let dark =
+        [(WHITE, "#0d1117"), (INK, "#e6edf3"), (PALE, "#9198a1"), (GRID, "#30363d"), (CHOSEN, "#3fb950")]
+            .map(|(light, dark)| {
+                let light = hex(light);
+                format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
+            });
+    format!(
+        "\n<title>Compression algorithms on this machine: {} is chosen</title>\n<desc>{}</desc>\n\
+         <style>@media (prefers-color-scheme: dark){{{}}}</style>\n",
+        escaped(&report.verdict.algorithm.to_string()),
+        escaped(&description),
+        dark.concat()
+    )
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -206,7 +233,15 @@ fn bars(area: &Area<'_>, report: &Report) -> Drawn {
         area.draw(&Rectangle::new([(at, 44), (at + 12, 56)], colour.filled()))?;
         area.draw_text(word, &(FONT, 12).into_font().color(&PALE), (at + 18, 44))?;
     }
-    let rates = |row: &Row| [row.read.bytes_per_second / 1e6, row.write.bytes_per_second / 1e6];
+    if report.is_disturbed() {
+        area.draw_text(
+            "left out: other programs had the processor",
+            &(FONT, 13).into_font().color(&PALE),
+            (14, 44),
+        )?;
+        return Ok(());
+    }
+    let rates = |row: &Row| [&row.read, &row.write].map(|timing| timing.bytes_per_second.value / 1e6);
     let most = report.results.iter().flat_map(rates).fold(1.0, f64::max);
     let (top, left, right) = (72, 128, width - 64);
     let rows = i32::try_from(report.results.len().max(1))?;

@@ -20,6 +20,7 @@ use super::{out, read, worker};
 use bench::keep;
 use bench::report::{Cluster, Report, Row};
 use bench::score::Aim;
+use bench::statistics::Estimate;
 use engine::reload::{Scope, Survey};
 use engine::{Error, ErrorKind};
 use host::Host;
@@ -259,9 +260,10 @@ pub fn text(report: &Report) -> String {
         out.push_str(&format!("Suggested: vm.page-cluster = {}.\n", report.verdict.page_cluster));
     }
     let us = |ns: f64| ns / 1000.0;
+    out.push_str(&conditions(report));
     out.push_str(&format!(
         "\nRATIO counts all memory that the pages take. READ is swapping in, WRITE swapping out: the usual time of one page, what 99 of\n\
-         100 stay below, and what all threads do together. Of the times, {:.1} and {:.1} µs are the request itself.\n",
+         100 stay below, and what all threads do together with its spread. Of the times, {:.1} and {:.1} µs are the request itself.\n",
         us(report.baseline.read_ns),
         us(report.baseline.write_ns)
     ));
@@ -269,6 +271,28 @@ pub fn text(report: &Report) -> String {
     for row in excluded {
         let why = row.excluded.as_deref().unwrap_or_default();
         out.push_str(&format!("{} cannot be chosen: {why}.\n", row.algorithm));
+    }
+    out
+}
+
+/// What keeps figures of this run from being those of the machine.
+fn conditions(report: &Report) -> String {
+    let mut out = String::new();
+    if report.is_disturbed() {
+        out.push_str(&format!(
+            "Disturbed: for {} of the time other programs, or the host of this virtual machine, had the processor. RATIO and SCORE hold;\n\
+             the times of 99 % do not, and throughput is left out.\n",
+            percent(report.waited_share)
+        ));
+    }
+    if let Some(frequency) = &report.frequency {
+        match frequency.held_back() {
+            Some(why) => out.push_str(&format!("The processor is slower than it can be: {why}.\n")),
+            None => out.push_str(&format!(
+                "CPU frequency: {}, governor {}.\n",
+                frequency.driver, frequency.governor
+            )),
+        }
     }
     out
 }
@@ -299,7 +323,11 @@ fn line(row: &Row, report: &Report) -> Vec<String> {
     let measured = row.read.requests > 0;
     let shown = |text: String| if measured { text } else { "-".to_owned() };
     let us = |ns: f64| shown(format!("{:.1}", ns / 1000.0));
-    let rate = |bytes: f64| shown(format!("{:.0}", bytes / 1e6));
+    // The spread is half the range of the passes.
+    let rate = |bytes: Estimate| match bytes.value {
+        0.0 => "-".to_owned(),
+        value => format!("{:.0} ±{:.0} %", value / 1e6, bytes.uncertainty() * 100.0),
+    };
     let score = row.score.map(us);
     vec![
         if row.algorithm == report.verdict.algorithm && row.score.is_some() {

@@ -206,7 +206,7 @@ impl Benchmark {
     async fn results(&self) -> Vec<Listed> {
         let row = |row: BriefRow| {
             let BriefRow { algorithm, ratio_total, read, write, excluded } = row;
-            let speeds = (read.bytes_per_second, write.bytes_per_second);
+            let speeds = (read.bytes_per_second.value, write.bytes_per_second.value);
             let excluded = excluded.unwrap_or_default();
             (algorithm.to_string(), ratio_total, read.p50_ns, write.p50_ns, speeds.0, speeds.1, excluded)
         };

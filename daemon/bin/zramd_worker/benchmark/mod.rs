@@ -71,7 +71,7 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
         }
     }
     if boot {
-        options.budget = BOOT_BUDGET;
+        (options.budget, options.pages) = AT_BOOT;
         options.source = Source::Generator;
     }
     // Results for other data, a subset of the algorithms or another profile are not stored as the verdict.
@@ -80,20 +80,19 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
         && options.profile == settings.benchmark.profile;
     if let (true, Some(stored)) = (kept, &stored) {
         options.before = Before {
-            // What was measured on another machine, or in part, is not protected.
-            verdict: stored.provisional().is_empty().then(|| stored.algorithm.clone()),
+            verdict: keep::is_protected(&host, stored, settings.benchmark.sample)
+                .then(|| stored.algorithm.clone()),
             better_runs: stored.better_runs,
             short_of_memory: stored.report.past.short_of_memory,
         };
     }
     let measured = bench::run(&mut host, &options, &mut |share, doing| reporter.progress(share, doing))?;
     reporter.detail(&measured.report)?;
-    // An incomplete verdict does not replace another one.
-    if kept && (stored.is_none_or(|stored| !stored.outdated.is_empty()) || measured.provisional.is_empty()) {
+    if kept {
         keep::keep(Path::new("/"), &host, &measured)?;
     }
     Ok(measured.report.verdict.reason)
 }
 
-/// Time limit before devices are set up, which delays the boot.
-const BOOT_BUDGET: Duration = Duration::from_millis(1500);
+/// Processor time, and pages, before devices are set up, which delays the boot.
+const AT_BOOT: (Duration, usize) = (Duration::from_millis(1200), 2048);
