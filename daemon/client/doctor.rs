@@ -148,6 +148,8 @@ pub(super) fn examine(cli: &Cli, patient: bool) -> Result<Examined, Error> {
     found.extend(drained(&standing));
     found.extend(overlay::findings(&loaded.merged.overrides));
     finding::add(&mut found, survey.iter().flat_map(|survey| planned(&loaded, survey)));
+    let followers = survey.iter().flat_map(|survey| survey.followers(&host, &loaded));
+    found.extend(followers.filter_map(|follower| follower.finding()));
     found.extend(missing(&standing, &loaded));
     if gather::other_managers(&read::host()).iter().any(|other| other.name == "zram-generator") {
         found.extend(claimed_twice::findings(Path::new("/"), &loaded.settings));

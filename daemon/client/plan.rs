@@ -7,12 +7,13 @@ use serde::Serialize;
 use super::args::{Cli, Json};
 use super::connect::{self, Bus};
 use super::style::Style;
-use super::{changes, out, read};
+use super::{benchmark, changes, out, read};
 use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use logic::change::{Action, Change, OnTheBus as Row};
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding, has_errors};
+use logic::following::Follower;
 use logic::plan::report::SCHEMA_VERSION;
 use logic::plan::{Decision, Item, Plan};
 use logic::render;
@@ -28,6 +29,8 @@ pub(super) struct Document<'a> {
     changes: Vec<Entry<'a>>,
     /// Sections that are not for this machine.
     skipped: Vec<Skipped<'a>>,
+    /// What the devices have to do with the verdict of the benchmark; empty without one.
+    followers: &'a [Follower],
     /// Mistakes, refusals, and what is in the way. After a mistake, `reload` refuses the configuration: then nothing changes.
     problems: Vec<&'a Finding>,
 }
@@ -87,7 +90,7 @@ fn here(cli: &Cli, file: Option<&PathBuf>, forced: bool, json: Json) -> Result<E
     let loaded = read::readable_config(file)?;
     if has_errors(&loaded.problems) {
         tell(cli, &loaded.problems, json);
-        let document = document(&[], &[], &loaded.problems);
+        let document = document(&[], &[], &[], &loaded.problems);
         let text = "a reload refuses this configuration because of the mistakes, and changes nothing\n";
         out::result(json, &document, || text.to_owned())?;
         return Ok(ExitStatus::Failure);
@@ -109,8 +112,9 @@ fn tell<'a>(cli: &Cli, findings: impl IntoIterator<Item = &'a Finding>, json: Js
 fn show(cli: &Cli, rows: &[Row], plan: &Plan, json: Json) -> Result<ExitStatus, Error> {
     tell(cli, plan.findings(), json);
     let skipped = skipped(rows, plan);
-    let document = document(rows, &skipped, plan.findings());
-    out::result(json, &document, || text(rows, &skipped, Style::stdout(cli.color)))?;
+    let followers = benchmark::followers(cli);
+    let document = document(rows, &skipped, &followers, plan.findings());
+    out::result(json, &document, || text(rows, &skipped, &followers, Style::stdout(cli.color)))?;
     Ok(status(rows))
 }
 
@@ -124,6 +128,7 @@ fn skipped<'a>(rows: &[Row], plan: &'a Plan) -> Vec<&'a Item> {
 fn document<'a>(
     rows: &'a [Row],
     skipped: &[&'a Item],
+    followers: &'a [Follower],
     findings: impl IntoIterator<Item = &'a Finding>,
 ) -> Document<'a> {
     let of_item = |item: &&'a Item| Skipped { object: item.target.to_string(), reason: &item.reason };
@@ -131,12 +136,13 @@ fn document<'a>(
         schema_version: SCHEMA_VERSION,
         changes: rows.iter().map(|(action, object, detail)| Entry { action, object, detail }).collect(),
         skipped: skipped.iter().map(of_item).collect(),
+        followers,
         problems: findings.into_iter().collect(),
     }
 }
 
 /// The table; refusals are emphasised.
-fn text(rows: &[Row], skipped: &[&Item], style: Style) -> String {
+fn text(rows: &[Row], skipped: &[&Item], followers: &[Follower], style: Style) -> String {
     let of_item = |item: &&Item| vec!["skip".to_owned(), item.target.to_string(), item.reason.clone()];
     let cells = rows.iter().cloned().map(|(action, object, detail)| vec![action, object, detail]);
     let cells: Vec<Vec<String>> = cells.chain(skipped.iter().map(of_item)).collect();
@@ -153,6 +159,9 @@ fn text(rows: &[Row], skipped: &[&Item], style: Style) -> String {
     }
     if rows.is_empty() {
         out += "nothing to change\n";
+    }
+    for sentence in benchmark::sentences(followers) {
+        out += &format!("{sentence}\n");
     }
     out
 }
@@ -186,10 +195,10 @@ mod tests {
         let expected = "ACTION    OBJECT     DETAIL\n\
                         recreate  zram0      size 1.0 GiB → 2.0 GiB\n\
                         create    ramdisk.a  64.0 MiB tmpfs\n";
-        assert_eq!(text(&rows, &[], Style::default()), expected);
-        assert_eq!(text(&[], &[], Style::default()), "nothing to change\n");
+        assert_eq!(text(&rows, &[], &[], Style::default()), expected);
+        assert_eq!(text(&[], &[], &[], Style::default()), "nothing to change\n");
         let refused = [row("refuse", "zram1", "no")];
-        assert!(text(&refused, &[], Style::new(true)).contains("\x1b[1;33mrefuse  zram1   no\x1b[0m\n"));
+        assert!(text(&refused, &[], &[], Style::new(true)).contains("\x1b[1;33mrefuse  zram1   no\x1b[0m\n"));
     }
 
     #[test]
@@ -198,8 +207,8 @@ mod tests {
         let plan = logic::plan::plan(&loaded.settings, Vec::new(), &Facts::default(), Activation::Direct);
         let items = skipped(&[], &plan);
         let expected = "ACTION  OBJECT  DETAIL\nskip    zram3   its size is 0\nnothing to change\n";
-        assert_eq!(text(&[], &items, Style::default()), expected);
-        let shown = serde_json::to_value(document(&[], &items, &[])).unwrap();
+        assert_eq!(text(&[], &items, &[], Style::default()), expected);
+        let shown = serde_json::to_value(document(&[], &items, &[], &[])).unwrap();
         assert_eq!(shown["skipped"][0]["reason"], "its size is 0");
         assert_eq!(shown["changes"], serde_json::json!([]));
         let removed = [row("remove", "zram3", "its size is 0")];

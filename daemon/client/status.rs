@@ -23,7 +23,7 @@ use logic::human::human;
 use logic::maintain::pressure::Level;
 use logic::maintain::span;
 use logic::overlay::{Override, Standing};
-use logic::plan::{Decision, Following, Plan};
+use logic::plan::{Decision, Plan};
 use logic::record::Target;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::vm::{Tunable, VmView};
@@ -522,8 +522,9 @@ fn algorithm(view: &DeviceView, plan: &Plan) -> String {
         ReasonView::Unknown => "",
     };
     let item = plan.items.iter().find(|item| item.target.to_string() == view.name);
-    match item.and_then(|item| item.following(Some(&used))) {
-        Some(Following::Later(best)) => {
+    let first = item.and_then(|item| item.candidates.first()).filter(|candidate| candidate.measured);
+    match first.and_then(|candidate| candidate.algorithm.as_ref()) {
+        Some(best) if *best != used => {
             format!("{used}{why}; from the next boot on {best}, the verdict of the benchmark")
         }
         _ => format!("{used}{why}"),

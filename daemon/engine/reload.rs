@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::error::Error;
 use super::gather::{gather, gather_patiently};
-use super::provision;
+use super::{provision, verdict};
 use host::Host;
 use logic::change::{Action, Change, changes};
 use logic::config::Loaded;
@@ -13,6 +13,7 @@ use logic::config::edit::Edit;
 use logic::config::settings::Settings;
 use logic::facts::{BackingFacts, Facts, PathKind};
 use logic::finding::Finding;
+use logic::following::{Follower, followers};
 use logic::outcome::Outcome;
 use logic::overlay::{self, Overlay, Override, Standing, section_of_path};
 use logic::plan as planner;
@@ -21,6 +22,7 @@ use logic::proc;
 use logic::ramdisk::UnitRamdisk;
 use logic::raw_path::RawPath;
 use logic::record::Target;
+use serde::de::IgnoredAny;
 
 /// What a reload would change.
 #[derive(Debug)]
@@ -31,6 +33,15 @@ pub struct Survey {
     pub changes: Vec<Change>,
     /// The facts on which the plan is based.
     pub facts: Facts,
+}
+
+impl Survey {
+    /// What the planned devices have to do with the verdict of the benchmark; empty if there is none.
+    pub fn followers<H: Host>(&self, host: &H, loaded: &Loaded) -> Vec<Follower> {
+        let profile = loaded.settings.benchmark.profile;
+        let Ok(stored) = verdict::stored_now::<H, IgnoredAny>(host, profile) else { return Vec::new() };
+        followers(&self.plan, &self.changes, &self.facts, &stored.algorithm)
+    }
 }
 
 /// Which targets to reload, and how.

@@ -134,6 +134,8 @@ pub enum Code {
     DeviceClaimedTwice,
     /// The verdict of the benchmark cannot be read.
     VerdictDamaged,
+    /// A device does not use the verdict of the benchmark.
+    VerdictNotUsed,
     /// A change is refused.
     Refused,
     /// A configured device does not exist.

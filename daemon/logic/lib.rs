@@ -13,6 +13,7 @@ pub mod expr;
 pub mod facts;
 pub mod figure;
 pub mod finding;
+pub mod following;
 pub mod health;
 pub mod hibernation;
 pub mod human;

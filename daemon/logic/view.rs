@@ -13,6 +13,7 @@ use super::config::edit::Edit;
 use super::config::fragment::Section;
 use super::config::schema::section_of;
 use super::finding::{Finding, Level};
+use super::following::Follower;
 use super::maintain::pressure::Thresholds;
 use super::overlay::Override;
 use super::ramdisk::UnitRamdisk;
@@ -116,6 +117,9 @@ pub struct Proposal {
     pub obsolete: Option<Obsolete>,
     /// Units to write and remove; `None` if PID 1 has the right ones.
     pub units: Option<UnitChange>,
+    /// What the devices have to do with the verdict of the benchmark; empty if there is none.
+    #[serde(default)]
+    pub followers: Vec<Follower>,
     /// The edit that is part of this plan. It is written before the changes are made.
     #[serde(default)]
     pub edit: Option<Edit>,

@@ -19,6 +19,7 @@ use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Change;
 use logic::config::lasting::must_not_need_root;
+use logic::following::Follower;
 use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
@@ -279,6 +280,17 @@ impl Core {
             reconcile(&core, &handle, wish, Some(Box::new(proposal))).await.map(told)
         })
         .await
+    }
+
+    /// Whether [`Core::adopt`] has something to do.
+    pub async fn can_adopt(&self) -> bool {
+        let proposal = propose(self, &Wish::everything(false)).await;
+        proposal.is_ok_and(|proposal| proposal.changes.iter().any(|change| change.by_verdict))
+    }
+
+    /// What the configured devices have to do with the verdict of the benchmark.
+    pub async fn followers(&self) -> Result<Vec<Follower>> {
+        Ok(propose(self, &Wish::everything(false)).await?.followers)
     }
 
     /// Removes the runtime section of a device or RAM disk, and applies the configuration to it.

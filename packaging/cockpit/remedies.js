@@ -15,7 +15,7 @@ const KINDS = {
         "not-enabled", "not-in-line", "not-set-up", "overridden", "override-orphaned", "pressure-needs-rights",
         "pressure-unknown", "priority-inverted", "ramdisk-not-loaded", "ramdisk-unclean", "ramdisks-exceed-memory",
         "reads-failed", "record-damaged", "refused", "resume-on-zram", "setting-changed", "swap-drained", "unfinished",
-        "unreadable", "verdict-damaged", "writeback-missing", "zram-missing", "zswap-active",
+        "unreadable", "verdict-damaged", "verdict-not-used", "writeback-missing", "zram-missing", "zswap-active",
         "zswap-without-swap"],
 };
 

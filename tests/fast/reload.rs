@@ -11,14 +11,14 @@ use engine::sample::Detail;
 use host::{Errno, Host};
 use logic::change::Action;
 use logic::config::{self, Loaded};
-use logic::device::algorithm::Algorithm;
 use logic::finding::Code;
-use logic::plan::{Activation, Following};
+use logic::plan::Activation;
 use logic::ramdisk::UnitRamdisk;
 use logic::record::{MountId, Target};
 use logic::sample::{ReasonView, RoleView, Snapshot, StateView};
 use logic::verdict::Profile;
 use logic::view::{Proposal, View};
+use logic::word::word;
 use sim::kernel::KernelConfig;
 use sim::{SimMachine, Swap};
 
@@ -424,30 +424,34 @@ fn a_device_may_be_removed_during_a_read() {
 
 #[test]
 fn a_device_says_what_it_has_to_do_with_the_verdict() {
-    let following = |list: &str, used: &str, verdict: &str| {
+    // The section when the device was set up without a verdict, and how much is stored; the section now.
+    let follower = |then: &str, used_kib: u64, now: &str| {
+        let section = |list: &str| loaded(&format!("[zram0]\nzram-size = \"64MiB\"\n{list}\n"));
         let machine = SimMachine::new(KernelConfig::full());
+        engine::apply(&mut machine.process(), &section(then)).unwrap();
         machine.change().cpus = 4;
-        machine.change().verdict = verdict.to_owned();
-        let text = format!("[zram0]\nzram-size = \"64MiB\"\n{list}\n");
-        let plan = engine::plan(&machine.process(), &loaded(&text), Activation::Direct).unwrap();
-        let used = Algorithm::parse(used).unwrap();
-        format!(
-            "{:?}",
-            plan.items[0].following(Some(&used)).map(|following| match following {
-                Following::Now => "now".to_owned(),
-                Following::Later(best) => format!("later {best}"),
-                Following::Not(named) =>
-                    format!("not {}", named.map_or("default".to_owned(), ToString::to_string)),
-            })
-        )
+        machine.change().swaps[0].used_kib = used_kib;
+        machine.change().verdict = crate::vm::verdict("6.12.2-simulated", Profile::Balanced, None);
+        let (host, now) = (machine.process(), section(now));
+        let survey = survey(&host, &now, ACTIVATION, &Scope::default()).unwrap();
+        let mut found = survey.followers(&host, &now);
+        assert_eq!(found.len(), 1);
+        let found = found.remove(0);
+        let (state, told) = (word(found.state), found.finding().is_some());
+        (state, told, format!("{} {}", found.sentence, found.remedy))
     };
-    let measured = crate::vm::verdict("6.12.2-simulated", Profile::Balanced, None);
-    let auto = "compression-algorithm = \"auto\"";
-    let named = "compression-algorithm = [\"zstd\", \"auto\"]";
-    assert_eq!(following(auto, "lz4", &measured), "Some(\"now\")");
-    assert_eq!(following(auto, "zstd", &measured), "Some(\"later lz4\")");
-    assert_eq!(following(named, "zstd", &measured), "Some(\"not zstd\")");
-    assert_eq!(following("compression-algorithm = [\"gone\", \"auto\"]", "lz4", &measured), "Some(\"now\")");
-    assert_eq!(following("", "lz4", &measured), "Some(\"not default\")");
-    assert_eq!(following(auto, "zstd", ""), "None", "there is no verdict");
+    let (auto, full) = ("compression-algorithm = \"auto\"", 60 << 10);
+    let (zstd, lz4) = ("compression-algorithm = \"zstd\"", "compression-algorithm = \"lz4\"");
+    for (then, used_kib, now, state, told, expected) in [
+        (lz4, full, "compression-algorithm = [\"gone\", \"auto\"]", "follows", false, "follows the verdict"),
+        (auto, full, auto, "later", false, "zram0 uses zstd, and from the next boot on lz4"),
+        (auto, 0, auto, "later", false, "`zramdctl bench adopt`"),
+        (zstd, full, zstd, "not", true, "names zstd first write compression-algorithm = \"auto\""),
+        (lz4, full, lz4, "not", false, "is the verdict of the benchmark too"),
+        ("", full, "", "not", true, "the kernel's default is used"),
+    ] {
+        let (found, is_told, text) = follower(then, used_kib, now);
+        assert_eq!((found, is_told), (state, told), "{then} → {now}: {text}");
+        assert!(text.contains(expected), "{then} → {now}: {text}");
+    }
 }

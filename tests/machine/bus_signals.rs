@@ -112,6 +112,15 @@ fn an_empty_swap_follows_another_verdict_at_once() {
     Verdict::prefer("lzo-rle");
     eventually("the other algorithm", || used() == "lzo-rle");
     eventually("the swap", || swaps().iter().any(|(name, ..)| name == "zram9"));
+    run(async {
+        let client = session.bus().client().await;
+        let path = format!("{ROOT}/benchmark");
+        let followers: Vec<(String, String, String, String)> =
+            call(&client, &path, "org.zramd1.Benchmark.Followers", &()).await.unwrap();
+        let [(name, state, sentence, remedy)] = &followers[..] else { panic!("{followers:?}") };
+        assert_eq!((name.as_str(), state.as_str(), remedy.as_str()), ("zram9", "follows", ""));
+        assert_eq!(sentence, "zram9 follows the verdict of the benchmark, lzo-rle");
+    });
 }
 
 /// The verdict of a real benchmark, as an independent validator reads it.

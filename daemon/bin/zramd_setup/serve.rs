@@ -83,7 +83,8 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
     let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
         .then(|| unit_change(&loaded, &survey));
-    Ok(Proposal { view: View::of(&loaded), changes: survey.changes, obsolete, units, edit })
+    let followers = survey.followers(&LinuxHost::new("/"), &loaded);
+    Ok(Proposal { view: View::of(&loaded), changes: survey.changes, obsolete, units, followers, edit })
 }
 
 /// The edit of the drop-in with these changes.

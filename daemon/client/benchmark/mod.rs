@@ -1,4 +1,4 @@
-//! `bench run`, `show`, `forget` and `adopt`: choosing the compression algorithm.
+//! `bench run`, `show`, `forget` and `adopt`: choosing the compression algorithm, also for `init --now`.
 
 pub mod chart;
 pub mod ramdisk;
@@ -21,15 +21,15 @@ use bench::keep;
 use bench::report::{Cluster, Report, Row};
 use bench::score::Aim;
 use bench::statistics::Estimate;
-use engine::reload::{Scope, Survey};
+use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::{LinuxHost, clock, work};
 use logic::device::algorithm::Algorithm;
 use logic::exit::ExitStatus;
+use logic::following::Follower;
 use logic::maintain::span;
 use logic::order::{BENCHMARK, Benchmark, Order, PageCluster};
-use logic::plan::{Decision, Following, Item};
 use logic::table;
 use logic::verdict::{Profile, Stored};
 use logic::work::Work;
@@ -58,44 +58,33 @@ pub fn run(cli: &Cli, words: &BenchRun) -> Result<ExitStatus, Error> {
     };
     let report = report.ok_or_else(|| Error::failed("the benchmark ended without a result"))?;
     let status = show_report(&report, words.form.json, words.chart.as_deref())?;
-    for line in use_of_verdict(cli) {
-        out::note(&line);
+    let profile = read::config(read::daemons_file(cli).as_ref()).settings.benchmark.profile;
+    if words.algorithms.is_empty() && words.data.is_none() && report.profile == profile {
+        for line in sentences(&followers(cli)) {
+            out::note(&line);
+        }
+    } else {
+        out::note(
+            "This run does not become the verdict: that takes all algorithms, the configured profile, and no --data.",
+        );
     }
     Ok(status)
 }
 
-/// What each configured device has to do with the verdict, in one sentence.
-fn use_of_verdict(cli: &Cli) -> Vec<String> {
+/// What each configured device has to do with the verdict, and what to do about it.
+pub(super) fn followers(cli: &Cli) -> Vec<Follower> {
     let file = read::daemons_file(cli);
     let loaded = read::config(file.as_ref());
-    read::survey(file.as_ref(), &loaded, Scope::default())
-        .map_or_else(|_| Vec::new(), |survey| followed(&survey))
+    let survey = read::survey(file.as_ref(), &loaded, Scope::default());
+    survey.map_or_else(|_| Vec::new(), |survey| survey.followers(&read::host(), &loaded))
 }
 
-fn followed(survey: &Survey) -> Vec<String> {
-    let items = survey.plan.items.iter().filter(|item| item.decision != Decision::Skipped);
-    let sentence = |item: &Item| {
-        let name = &item.target;
-        let used = survey.facts.records.get(name).and_then(|record| record.algorithm.as_ref());
-        let adopts = survey.changes.iter().any(|change| change.target == *name && change.by_verdict);
-        Some(match (item.following(used)?, used) {
-            (Following::Now, _) => format!("{name} uses this verdict."),
-            (Following::Later(best), Some(used)) if adopts => format!(
-                "{name} uses {used} and stores next to nothing: zramd.service, if it runs, sets it up again with {best} now, otherwise the next boot does. `zramdctl bench adopt` waits for it."
-            ),
-            (Following::Later(best), Some(used)) => {
-                format!("{name} uses {used}, and {best} from the next boot on.")
-            }
-            (Following::Later(best), None) => format!("{name} is not set up, and will use {best}."),
-            (Following::Not(Some(named)), _) => format!(
-                "{name} does not follow the verdict: the configuration names {named} first. Write compression-algorithm = \"auto\" to change that."
-            ),
-            (Following::Not(None), _) => format!(
-                "{name} does not follow the verdict, but uses the default of the kernel. Write compression-algorithm = \"auto\" to change that."
-            ),
-        })
-    };
-    items.filter_map(sentence).collect()
+/// As printed, a line each.
+pub(super) fn sentences(followers: &[Follower]) -> impl Iterator<Item = String> {
+    followers.iter().map(|follower| match follower.remedy.as_str() {
+        "" => format!("{}.", follower.sentence),
+        remedy => format!("{} ({remedy}).", follower.sentence),
+    })
 }
 
 /// The order with these options.
@@ -167,7 +156,7 @@ pub fn show(cli: &Cli, words: &BenchShow) -> Result<ExitStatus, Error> {
             let why = stored.provisional();
             out::line(&format!("It is provisional: {why}. It is used until it is measured again."));
         }
-        for line in use_of_verdict(cli) {
+        for line in sentences(&followers(cli)) {
             out::line(&line);
         }
     }
@@ -275,16 +264,21 @@ pub fn text(report: &Report) -> String {
     out
 }
 
+/// What other programs did to the figures; empty if they did not.
+fn disturbed(report: &Report) -> String {
+    if !report.is_disturbed() {
+        return String::new();
+    }
+    format!(
+        "Disturbed: for {} of the time other programs, or the host of this virtual machine, had the processor. RATIO and SCORE hold;\n\
+         the times of 99 % do not, and throughput is left out.\n",
+        percent(report.waited_share)
+    )
+}
+
 /// What keeps figures of this run from being those of the machine.
 fn conditions(report: &Report) -> String {
-    let mut out = String::new();
-    if report.is_disturbed() {
-        out.push_str(&format!(
-            "Disturbed: for {} of the time other programs, or the host of this virtual machine, had the processor. RATIO and SCORE hold;\n\
-             the times of 99 % do not, and throughput is left out.\n",
-            percent(report.waited_share)
-        ));
-    }
+    let mut out = disturbed(report);
     if let Some(frequency) = &report.frequency {
         match frequency.held_back() {
             Some(why) => out.push_str(&format!("The processor is slower than it can be: {why}.\n")),

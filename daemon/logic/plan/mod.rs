@@ -30,7 +30,7 @@ use super::neighbours::{Neighbours, Zswap};
 use super::overlay::ENABLED;
 use super::ramdisk::place::ramdisk_at;
 use super::record::{Record, Target, Undo};
-use super::request::{Choice, Purpose, Request};
+use super::request::{Purpose, Request};
 pub use check::excess;
 pub use step::Step;
 
@@ -236,31 +236,7 @@ impl Plan {
     }
 }
 
-/// What a device has to do with the verdict of the benchmark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Following<'a> {
-    /// It uses it.
-    Now,
-    /// It gets this algorithm when it is set up again.
-    Later(&'a Algorithm),
-    /// The configuration names another algorithm first; `None` for the kernel's default.
-    Not(Option<&'a Algorithm>),
-}
-
 impl Item {
-    /// What a device that uses this algorithm has to do with the verdict; `None` if there is no verdict, or no device.
-    pub fn following(&self, used: Option<&Algorithm>) -> Option<Following<'_>> {
-        let Some(Request::Device(request)) = &self.request else { return None };
-        let first = self.candidates.first()?;
-        let algorithm = first.algorithm.as_ref();
-        if first.measured {
-            return Some(if algorithm == used { Following::Now } else { Following::Later(algorithm?) });
-        }
-        let is_named = |algorithm: &Algorithm| request.algorithms.contains(&Choice::Named(algorithm.clone()));
-        (request.algorithms.is_empty() || algorithm.is_some_and(is_named))
-            .then_some(Following::Not(algorithm))
-    }
-
     /// Its priority, if it is planned as swap.
     fn swap_priority(&self) -> Option<i32> {
         match &self.request {

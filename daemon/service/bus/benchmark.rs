@@ -14,7 +14,6 @@ use crate::auth::{self, Action};
 use crate::blocking;
 use crate::core::{Core, Mode};
 use crate::error::{Error, ErrorKind, Result};
-use crate::reconcile::{Wish, propose};
 use crate::watch::follow_directory;
 use crate::work::Call;
 use host::Host;
@@ -22,8 +21,10 @@ use host::linux::LinuxHost;
 use host::linux::files;
 use host::linux::store::VERDICT;
 use logic::device::algorithm::Algorithm;
+use logic::following::Follower;
 use logic::order::{self, BENCHMARK, Order};
 use logic::verdict::{Brief, BriefRow, Figures, Stored, Unusable};
+use logic::word::word;
 
 /// The benchmark object.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ async fn adopt_others(core: &Arc<Core>, written: &Notify) {
     loop {
         written.notified().await;
         let now = chosen(core).await;
-        if now.is_some() && now != last && has_better(core).await
+        if now.is_some() && now != last && core.can_adopt().await
             // What comes of it is in the journal, as of every job.
             && let Err(error) = core.adopt(&Options::default()).await
         {
@@ -83,12 +84,6 @@ async fn found<R: DeserializeOwned + Send + 'static>(core: &Core) -> Result<Stor
     let profile = core.view().profile;
     let found = move || engine::verdict::stored_now(&LinuxHost::new("/"), profile);
     blocking::run(move || found().map_err(|why| none(&why))).await
-}
-
-/// Whether a device can follow the verdict at once.
-async fn has_better(core: &Core) -> bool {
-    let proposal = propose(core, &Wish::everything(false)).await;
-    proposal.is_ok_and(|proposal| proposal.changes.iter().any(|change| change.by_verdict))
 }
 
 /// The options of Run and their types. It runs as root, so options that name files or processes are not offered.
@@ -256,6 +251,22 @@ impl Benchmark {
     ) -> Result<OwnedObjectPath> {
         auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
         self.core.owned(&call, self.core.adopt(&options).await?).await
+    }
+
+    /// What each configured device has to do with the verdict: its name; `follows`, `later` (when it is set up the next time) or `not` (the
+    /// configuration names an algorithm first, or none); the same in a sentence; what to do about it, or empty.
+    #[zbus(out_args("followers"))]
+    async fn followers(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] call: Header<'_>,
+    ) -> Result<Vec<(String, String, String, String)>> {
+        let _counted = self.core.call_limits.take(connection, &call).await?;
+        let _alone = self.core.planning.lock().await;
+        let row = |follower: Follower| {
+            (follower.object, word(follower.state).to_owned(), follower.sentence, follower.remedy)
+        };
+        Ok(self.core.followers().await?.into_iter().map(row).collect())
     }
 
     /// Forgets the verdict.
