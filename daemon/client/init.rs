@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::args::{Change, Cli, Init};
-use super::{changes, connect, doctor, import, out};
+use super::{benchmark, changes, connect, doctor, import, out};
 use engine::{Error, ErrorKind, init};
 use host::Host;
 use host::linux::peer_files::Root;
@@ -76,7 +76,8 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     import::write(&root, &file, &proposal.toml)?;
     out::note(&format!("Written to {}.", file.display()));
     if words.now {
-        return start(cli);
+        let status = start(cli)?;
+        return Ok(if status == ExitStatus::Success { benchmark::first(cli) } else { status });
     }
     if words.root.is_none() {
         out::note(&format!("Start it with {} to use it now and at every boot.", connect::how_to_start()));

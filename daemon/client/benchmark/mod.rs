@@ -193,6 +193,44 @@ pub fn forget(ask_password: bool) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
+/// Measures for the first time, for `init --now`, shows what came of it, and waits until empty swap uses it. Swap is on by now, and stays so
+/// without a result.
+pub fn first(cli: &Cli) -> ExitStatus {
+    let report: Report = match worker::run(&Order::Benchmark(Benchmark::default()), "measuring") {
+        Ok(Some(report)) => report,
+        Ok(None) => return ExitStatus::Success,
+        Err(error) => {
+            out::note(&format!(
+                "Nothing was measured: {}. \"auto\" is its default until the machine is measured, when it is idle; or run `zramdctl bench run`.",
+                error.message
+            ));
+            return ExitStatus::Success;
+        }
+    };
+    out::note(&format!("\n{}", summary(&report)));
+    let status = adopt(!cli.no_ask_password);
+    for line in sentences(&followers(cli)) {
+        out::note(&line);
+    }
+    status
+}
+
+/// The algorithms that can be chosen, in a small table, and the verdict in a sentence.
+fn summary(report: &Report) -> String {
+    let rows = report.results.iter().filter(|row| row.score.is_some()).map(|row| {
+        let cells = line(row, report);
+        [0, 1, 2, 3, 5, 9].map(|column| cells[column].clone()).to_vec()
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let heading = ["", "ALGORITHM", "RATIO", "READ µs", "WRITE µs", "SCORE µs"];
+    let table = table::render(&heading, &[2, 3, 4, 5], &rows);
+    let (reason, pages) = (&report.verdict.reason, &report.data.description);
+    format!(
+        "{table}{}{reason} (measured with {pages}; `zramdctl bench show` has all figures).",
+        disturbed(report)
+    )
+}
+
 /// Runs `bench adopt`.
 pub fn adopt(ask_password: bool) -> ExitStatus {
     connect::run(async {
