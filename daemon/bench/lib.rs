@@ -31,6 +31,7 @@ pub mod swap;
 mod swap_contents;
 pub mod synthetic;
 mod trial;
+pub mod weights;
 
 pub use options::Options;
 pub use run::{Measured, run};

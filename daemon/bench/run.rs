@@ -18,10 +18,10 @@ use crate::quiet;
 use crate::report::{self, Baseline, Cluster, Report, Row, SCHEMA_VERSION, Verdict};
 use crate::score::{Aim, Past};
 use crate::statistics::Estimate;
-use engine::Error;
 use engine::gather;
 use engine::scratch::Scratch;
 use engine::work::Stopped;
+use engine::{Error, ErrorKind};
 use host::linux::pages::Pages;
 use host::linux::{clock, interrupt, priority};
 use host::{Host, MachineFile};
@@ -37,6 +37,8 @@ const CLUSTER: Duration = Duration::from_millis(50);
 const LEAST_PAGES: usize = 512;
 /// The sample and its two compressed copies take at most a sixth of the available memory.
 const SHARE_OF_MEMORY: u64 = 18;
+/// The same for a whole file that was asked for.
+const WHOLE_SHARE_OF_MEMORY: u64 = 4;
 /// Same-filled pages for the baseline.
 const BASELINE_PAGES: usize = 512;
 /// Share of the sample, as a divisor, after which memory is measured for the first time.
@@ -47,6 +49,8 @@ const LEAST_REQUESTS: usize = 512;
 const LOOKED_AT: usize = 2 * LEAST_REQUESTS;
 /// Pages per request where the time does not matter.
 const FILL: usize = 16;
+/// Pages between two reports of the progress; a multiple of [`FILL`].
+const FILL_AT_ONCE: usize = 8192;
 /// Maximum number of repetitions.
 const ROUNDS: u32 = 6;
 /// Measurements of the throughput, for its spread.
@@ -80,6 +84,8 @@ struct Run<'a, H: Host> {
     scratch: Scratch,
     node: PathBuf,
     sample: Sample,
+    /// About the processor time that it takes: that of the options, times how much more pages there are.
+    budget: Duration,
     report: &'a mut dyn FnMut(f64, &str),
 }
 
@@ -95,7 +101,7 @@ pub fn run<H: Host>(
         return Err(Error::new(engine::ErrorKind::NotPermitted, message).into());
     }
     // A file that cannot be measured is an error now, even if the run would be postponed.
-    if let Source::File(path) = &options.source {
+    if let Some(path) = options.source.file() {
         sample::open(path)?;
     }
     let usage = gather::usage(host);
@@ -120,7 +126,9 @@ pub fn run<H: Host>(
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
     let processor = clock::thread_processor_time();
-    let mut run = Run { host, options, begun, processor, usage, scratch, node, sample, report };
+    let more = (sample.pages.count() as f64 / options.pages as f64).max(1.0);
+    let budget = options.budget.mul_f64(more);
+    let mut run = Run { host, options, begun, processor, usage, scratch, node, sample, budget, report };
     let mut measured = run.measure();
     // Release the device also after an error.
     let Run { host, scratch, .. } = run;
@@ -152,6 +160,20 @@ fn cancelled() -> Stopped {
 /// Number of sample pages that fit into the available memory.
 fn pages_that_fit<H: Host>(host: &H, options: &Options) -> Result<usize, Stopped> {
     let available = gather::memory(host)?.available_kib * 1024;
+    if let Source::Whole(path) = &options.source {
+        let (_, size) = sample::open(path)?;
+        let most = available / WHOLE_SHARE_OF_MEMORY;
+        if size > most {
+            let message = format!(
+                "{}: {} do not fit: a whole file may have a quarter of the available memory, which is {}; without --whole, a sample is measured",
+                path.display(),
+                human(size),
+                human(most)
+            );
+            return Err(Error::new(ErrorKind::InsufficientMemory, message).into());
+        }
+        return Ok(usize::try_from(size / host.page_size()).unwrap_or(usize::MAX));
+    }
     let most = options.pages;
     let pages = usize::try_from(available / SHARE_OF_MEMORY / host.page_size()).unwrap_or(most).min(most);
     if pages < LEAST_PAGES {
@@ -168,12 +190,12 @@ impl<H: Host> Run<'_, H> {
     }
 
     fn left(&self) -> Duration {
-        self.options.budget.saturating_sub(self.used())
+        self.budget.saturating_sub(self.used())
     }
 
     /// Between two measurements: reports the progress, and ends the run when it is cancelled or the machine is busy.
     fn check(&mut self, doing: &str) -> Result<(), Stopped> {
-        let share = self.used().as_secs_f64() / self.options.budget.as_secs_f64();
+        let share = self.used().as_secs_f64() / self.budget.as_secs_f64();
         (self.report)(share.min(0.99), doing);
         if interrupt::is_asked() {
             return Err(cancelled());
@@ -233,7 +255,7 @@ impl<H: Host> Run<'_, H> {
         let aim = Aim::of(self.options.profile, past);
         let mut rounds = 1;
         // Keep the time for the reads of several pages.
-        while rounds < ROUNDS && self.left() > self.options.budget.mul_f64(0.15) {
+        while rounds < ROUNDS && self.left() > self.budget.mul_f64(0.15) {
             let scored = scores(&trials, aim, &baseline);
             let again = contenders(&scored);
             if again.is_empty() {
@@ -309,9 +331,9 @@ impl<H: Host> Run<'_, H> {
             trial.failed = Some(error);
             return Ok(());
         }
-        let is_eligible = trial.candidate.never.is_empty();
         let count = self.sample.pages.count();
-        let end = if is_eligible { count } else { count.min(LOOKED_AT) };
+        let is_whole = trial.candidate.never.is_empty() || matches!(self.options.source, Source::Whole(_));
+        let end = if is_whole { count } else { count.min(LOOKED_AT) };
         let first = end / FIRST_SHARE;
         let (limit, least) = (slot.mul_f64(0.4), LEAST_REQUESTS);
         let write = Spec { limit, least, ..Spec::new(Direction::Write, 0..first) };
@@ -324,9 +346,9 @@ impl<H: Host> Run<'_, H> {
         };
         // All pages are stored, however slowly, so that the ratio is that of the sample.
         let written = usize::try_from(trial.write.requests()).unwrap_or(0);
-        self.fill(written..first)?;
+        self.fill(&name, written..first)?;
         let early = self.scratch.memory(self.host)?;
-        self.fill(first..end)?;
+        self.fill(&name, first..end)?;
         trial.memory = self.scratch.memory(self.host)?;
         let pages = usize::try_from(trial.memory.orig_data_size).unwrap_or(0) / self.sample.pages.page_size();
         trial.memory_per_page = memory_per_page(pages, trial.memory.compr_data_size, &early, &trial.memory);
@@ -343,11 +365,14 @@ impl<H: Host> Run<'_, H> {
     }
 
     /// Stores these pages, in large requests, and the last ones singly.
-    fn fill(&mut self, pages: Range<usize>) -> Result<(), Error> {
+    fn fill(&mut self, name: &str, pages: Range<usize>) -> Result<(), Stopped> {
         let whole = pages.start + pages.len() / FILL * FILL;
         let threads = self.threads();
-        let large = Spec::new(Direction::Write, pages.start..whole);
-        pass(&self.node, &self.sample.pages, &Spec { pages_per_request: FILL, threads, ..large })?;
+        for part in (pages.start..whole).step_by(FILL_AT_ONCE) {
+            self.check(name)?;
+            let large = Spec::new(Direction::Write, part..whole.min(part + FILL_AT_ONCE));
+            pass(&self.node, &self.sample.pages, &Spec { pages_per_request: FILL, threads, ..large })?;
+        }
         pass(&self.node, &self.sample.pages, &Spec::new(Direction::Write, whole..pages.end))?;
         Ok(())
     }

@@ -31,7 +31,20 @@ pub enum Source {
     Processes(Vec<u32>),
     /// Generated pages only, in the built-in mixture.
     Generator,
+    /// Some pages of this file.
     File(PathBuf),
+    /// All of this file.
+    Whole(PathBuf),
+}
+
+impl Source {
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Source::File(path) | Source::Whole(path) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 impl Default for Source {
@@ -64,6 +77,7 @@ pub fn collect<H: Host>(
     let private = match source {
         Source::Generator => return generate(wanted),
         Source::File(path) => return file(path, wanted, &mut random),
+        Source::Whole(path) => return whole(path, wanted),
         Source::Processes(processes) => {
             let found = processes_pages(processes, wanted, &mut random)?;
             return found.ok_or_else(|| Error::failed("the memory of these processes cannot be read"));
@@ -132,32 +146,46 @@ fn file(path: &Path, wanted: usize, random: &mut Rng) -> Result<Sample, Error> {
     if count < wanted as u64 * SPARSE {
         let mut numbers: Vec<u64> = (0..count).collect();
         random.shuffle(&mut numbers);
-        read_pages(&file, &mut page_buffer, numbers.into_iter()).map_err(failed)?;
+        read_pages(&file, &mut page_buffer, PATIENCE_WITH_FILE, numbers.into_iter()).map_err(failed)?;
     } else {
         // Draw with rejection: duplicates are rare in a file of this size.
         let mut seen = BTreeSet::new();
         let numbers = std::iter::repeat_with(|| random.u64(..count)).filter(|number| seen.insert(*number));
-        read_pages(&file, &mut page_buffer, numbers).map_err(failed)?;
+        read_pages(&file, &mut page_buffer, PATIENCE_WITH_FILE, numbers).map_err(failed)?;
     }
+    described(page_buffer, path, &format!("pages of {} ({})", path.display(), human(size)))
+}
+
+/// All pages of a file, however long it takes to read. A last part of a page is left out.
+fn whole(path: &Path, pages: usize) -> Result<Sample, Error> {
+    let (file, _) = open(path)?;
+    let mut page_buffer = PageBuffer::new(pages)?;
+    read_pages(&file, &mut page_buffer, Duration::MAX, 0..pages as u64)
+        .map_err(|error| Error::failed(format!("{}: {error}", path.display())))?;
+    described(page_buffer, path, &format!("the whole of {}", path.display()))
+}
+
+fn described(page_buffer: PageBuffer, path: &Path, description: &str) -> Result<Sample, Error> {
     if page_buffer.kept == 0 {
         let (name, pages) = (path.display(), page_buffer.same_filled);
         return Err(Error::failed(format!(
             "{name}: all {pages} pages of it that were read hold one repeated word, which zram does not compress"
         )));
     }
-    Ok(page_buffer.done("file", format!("pages of {} ({})", path.display(), human(size))))
+    Ok(page_buffer.done("file", description.to_owned()))
 }
 
 /// Fills the page_buffer with pages of a file, until there are no more, time is up, or the run is cancelled.
 fn read_pages(
     file: &OwnedFd,
     page_buffer: &mut PageBuffer,
+    patience: Duration,
     numbers: impl Iterator<Item = u64>,
 ) -> std::io::Result<()> {
     let page = page_buffer.pages.page_size() as u64;
     let begun = Instant::now();
     for number in numbers {
-        if page_buffer.is_full() || begun.elapsed() > PATIENCE_WITH_FILE || interrupt::is_asked() {
+        if page_buffer.is_full() || begun.elapsed() > patience || interrupt::is_asked() {
             break;
         }
         let read = rustix::io::pread(file, page_buffer.free(), number * page)?;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use bench::swap::report::LARGEST_CLUSTER;
+use bench::weights::Weights;
 use logic::device::algorithm::Algorithm;
 use logic::import::Peer;
 use logic::init::Profile;
@@ -617,6 +618,9 @@ pub struct BenchRun {
     /// Compress the pages of this file instead of those that the configuration says; the verdict is not kept then
     #[arg(long, value_name = "FILE", conflicts_with = "generator")]
     pub data: Option<PathBuf>,
+    /// All of that file, instead of 32 MiB of it; it needs four times as much memory
+    #[arg(long, requires = "data")]
+    pub whole: bool,
     /// Compress generated pages alone instead of those that the configuration says; the verdict is kept
     #[arg(long)]
     pub generator: bool,
@@ -643,6 +647,9 @@ pub struct BenchRun {
 /// `bench show`.
 #[derive(Debug, Default, Args)]
 pub struct BenchShow {
+    /// Add a weighted sum of latency, ratio and throughput, for example latency=0.4,ratio=0.4,throughput=0.2; it decides nothing
+    #[arg(long, value_name = "WEIGHTS", value_parser = Weights::parse, conflicts_with = "json")]
+    pub weights: Option<Weights>,
     /// Draw a chart into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,

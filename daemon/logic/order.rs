@@ -57,6 +57,7 @@ pub enum Order {
 }
 
 /// A run of the benchmark. Without options it measures as configured, at once.
+#[allow(clippy::struct_excessive_bools)] // Options of a command.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Benchmark {
@@ -75,6 +76,9 @@ pub struct Benchmark {
     /// The pages of this file, instead of those that the configuration says.
     #[serde(skip_serializing_if = "is_default")]
     pub data: Option<PathBuf>,
+    /// All of that file.
+    #[serde(skip_serializing_if = "is_default")]
+    pub whole: bool,
     /// Generated pages only.
     #[serde(skip_serializing_if = "is_default")]
     pub generator: bool,

@@ -209,6 +209,25 @@ fn media_that_cannot_be_measured_are_named() {
     }
 }
 
+#[test]
+fn a_whole_file_is_measured_if_asked_for() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+    // More than a sample has, in lines that differ.
+    let line = |number: u32| format!("{number:08} a line of text that compresses, but not to nothing\n");
+    fs::write(file.path(), (0..720_000).map(line).collect::<String>()).unwrap();
+    let pages = fs::metadata(file.path()).unwrap().len() / 4096;
+    assert!(pages > 8192, "{pages}");
+    let path = file.path().to_str().unwrap();
+    let report = json(&bench_run(&[&LZO_RLE[..], &["--data", path, "--whole", "--json"]].concat()));
+    assert_eq!((&report["data"]["source"], &report["data"]["pages"]), (&"file".into(), &pages.into()));
+    let without = bench_run(&["--whole"]);
+    assert_eq!(without.status.code(), Some(2), "{without:?}");
+}
+
 /// With a single number of pages, the suggestion considers all of them, and other algorithms are not mentioned.
 #[test]
 fn the_suggestion_considers_all_numbers_of_pages() {

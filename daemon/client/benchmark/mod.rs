@@ -21,6 +21,7 @@ use bench::keep;
 use bench::report::{Cluster, Report, Row};
 use bench::score::Aim;
 use bench::statistics::Estimate;
+use bench::weights::Weights;
 use engine::reload::Scope;
 use engine::{Error, ErrorKind};
 use host::Host;
@@ -92,6 +93,7 @@ fn order(words: &BenchRun) -> Result<Benchmark, Error> {
     Ok(Benchmark {
         algorithms: words.algorithms.clone(),
         data: words.data.as_deref().map(worker::absolute).transpose()?,
+        whole: words.whole,
         generator: words.generator,
         profile: words.profile.as_deref().and_then(Profile::parse),
         threads: words.threads.map(u32::from),
@@ -150,6 +152,9 @@ pub fn show(cli: &Cli, words: &BenchShow) -> Result<ExitStatus, Error> {
     let stored = keep::stored(&LinuxHost::new("/"), profile)
         .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
     show_report(&stored.report, words.form.json, words.chart.as_deref())?;
+    if let Some(weights) = &words.weights {
+        out::data(&weighted(&stored.report, weights)?);
+    }
     if words.form.json == Json::Off {
         out::line(&age(&stored, clock::unix_seconds()));
         if !stored.provisional().is_empty() {
@@ -161,6 +166,26 @@ pub fn show(cli: &Cli, words: &BenchShow) -> Result<ExitStatus, Error> {
         }
     }
     Ok(ExitStatus::Success)
+}
+
+/// The weighted sums as a table, the largest first.
+fn weighted(report: &Report, weights: &Weights) -> Result<String, Error> {
+    let sums = weights
+        .sums(&report.results, report.is_disturbed())
+        .map_err(|why| Error::new(ErrorKind::Unsupported, format!("--weights: {why}")))?;
+    let mut rows: Vec<(f64, &Row)> =
+        sums.into_iter().zip(&report.results).filter_map(|(sum, row)| Some((sum?, row))).collect();
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(sum, row)| vec![row.algorithm.to_string(), format!("{sum:.3}"), score(row)])
+        .collect();
+    let Weights { latency, ratio, throughput } = weights;
+    Ok(format!(
+        "\n{}\nSUM is {latency} × shortest time of a read / its own + {ratio} × ratio / largest + {throughput} × throughput of reads / largest.\n\
+         It is for looking: the verdict is by SCORE.\n",
+        table::render(&["ALGORITHM", "SUM", "SCORE µs"], &[1, 2], &rows)
+    ))
 }
 
 /// When, and with which kernel and CPU it was measured.
@@ -351,6 +376,10 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+fn score(row: &Row) -> String {
+    row.score.map_or_else(|| "-".to_owned(), |ns| format!("{:.1}", ns / 1000.0))
+}
+
 fn line(row: &Row, report: &Report) -> Vec<String> {
     let measured = row.read.requests > 0;
     let shown = |text: String| if measured { text } else { "-".to_owned() };
@@ -360,7 +389,6 @@ fn line(row: &Row, report: &Report) -> Vec<String> {
         0.0 => "-".to_owned(),
         value => format!("{:.0} ±{:.0} %", value / 1e6, bytes.uncertainty() * 100.0),
     };
-    let score = row.score.map(us);
     vec![
         if row.algorithm == report.verdict.algorithm && row.score.is_some() {
             "*".to_owned()
@@ -375,7 +403,7 @@ fn line(row: &Row, report: &Report) -> Vec<String> {
         us(row.write.p99_ns),
         rate(row.read.bytes_per_second),
         rate(row.write.bytes_per_second),
-        score.unwrap_or_else(|| "-".to_owned()),
+        score(row),
     ]
 }
 

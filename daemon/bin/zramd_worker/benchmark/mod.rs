@@ -30,7 +30,7 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
     let boot = order.boot;
     let mut options = Options {
         source: if let Some(file) = order.data {
-            Source::File(file)
+            if order.whole { Source::Whole(file) } else { Source::File(file) }
         } else if order.generator {
             Source::Generator
         } else if !order.processes.is_empty() {
@@ -76,7 +76,8 @@ fn benchmark(reporter: &mut Reporter, order: Order) -> Result<String, Stopped> {
     }
     // Results for other data, a subset of the algorithms or another profile are not stored as the verdict.
     let kept = options.algorithms.is_empty()
-        && !matches!(options.source, Source::File(_) | Source::Processes(_))
+        && options.source.file().is_none()
+        && !matches!(options.source, Source::Processes(_))
         && options.profile == settings.benchmark.profile;
     if let (true, Some(stored)) = (kept, &stored) {
         options.before = Before {
