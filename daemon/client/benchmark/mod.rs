@@ -151,10 +151,9 @@ pub fn show(cli: &Cli, words: &BenchShow) -> Result<ExitStatus, Error> {
     let profile = read::config(read::used_file(cli).as_ref()).settings.benchmark.profile;
     let stored = keep::stored(&LinuxHost::new("/"), profile)
         .map_err(|why| Error::new(ErrorKind::NotFound, format!("{why}; `zramdctl bench run` measures")))?;
+    let weighted = words.weights.map(|weights| weighted(&stored.report, &weights)).transpose()?;
     show_report(&stored.report, words.form.json, words.chart.as_deref())?;
-    if let Some(weights) = &words.weights {
-        out::data(&weighted(&stored.report, weights)?);
-    }
+    out::data(&weighted.unwrap_or_default());
     if words.form.json == Json::Off {
         out::line(&age(&stored, clock::unix_seconds()));
         if !stored.provisional().is_empty() {
