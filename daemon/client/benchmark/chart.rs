@@ -229,10 +229,6 @@ fn bars(area: &Area<'_>, report: &Report) -> Drawn {
     let caption = (FONT, 15).into_font().style(FontStyle::Bold).color(&INK);
     let cpus = if report.threads == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", report.threads) };
     area.draw_text(&format!("Throughput of {cpus}, MB/s"), &caption, (14, 16))?;
-    for (at, colour, word) in [(14, READ, "read (swap in)"), (130, WRITE, "write (swap out)")] {
-        area.draw(&Rectangle::new([(at, 44), (at + 12, 56)], colour.filled()))?;
-        area.draw_text(word, &(FONT, 12).into_font().color(&PALE), (at + 18, 44))?;
-    }
     if report.is_disturbed() {
         area.draw_text(
             "left out: other programs had the processor",
@@ -240,6 +236,10 @@ fn bars(area: &Area<'_>, report: &Report) -> Drawn {
             (14, 44),
         )?;
         return Ok(());
+    }
+    for (at, colour, word) in [(14, READ, "read (swap in)"), (130, WRITE, "write (swap out)")] {
+        area.draw(&Rectangle::new([(at, 44), (at + 12, 56)], colour.filled()))?;
+        area.draw_text(word, &(FONT, 12).into_font().color(&PALE), (at + 18, 44))?;
     }
     let rates = |row: &Row| [&row.read, &row.write].map(|timing| timing.bytes_per_second.value / 1e6);
     let most = report.results.iter().flat_map(rates).fold(1.0, f64::max);

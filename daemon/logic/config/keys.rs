@@ -102,7 +102,7 @@ pub mod ramdisk {
 pub mod benchmark {
     use super::{Key, Text, Type, key};
 
-    pub const WHEN: Key = key("when", Type::Word(&["idle", "boot", "never"]), Text("idle"), "\"idle\"", "When to measure which algorithm \"auto\" stands for: when the machine is idle after boot, and again on a later day with better sample pages; before devices are set up, which delays them by up to two seconds; or only by `zramdctl bench run`.");
+    pub const WHEN: Key = key("when", Type::Word(&["idle", "boot", "never"]), Text("idle"), "\"idle\"", "When to measure which algorithm \"auto\" stands for: when the machine is idle after boot, and again on a later day with better sample pages; before devices are set up, which delays them by about two seconds, longer on a slow processor; or only by `zramdctl bench run`.");
     pub const PROFILE: Key = key("profile", Type::Word(&["latency", "balanced", "capacity"]), Text("balanced"), "\"balanced\"", "What a page of memory is worth, as processor time, when algorithms are compared: \"balanced\" 1 ms, \"capacity\" 10 ms, \"latency\" 0.1 ms. balanced is as capacity on a machine that has been short of memory, and as latency on one that swaps in all the time although swap has room.");
     pub const SAMPLE: Key = key("sample", Type::Word(&["public", "swap", "processes"]), Text("public"), "\"public\"", "Which pages are compressed: generated ones and files that every user may read, mixed so that they compress like what the swap stores; pages in the swap; or pages in the memory of running processes. The last two read private data.");
 
