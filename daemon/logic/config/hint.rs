@@ -379,3 +379,18 @@ pub(crate) fn with_commas(option: &str) -> Option<String> {
     let words = option.split(BETWEEN).filter(|word| !word.is_empty() && *word != "-o");
     name.contains(BETWEEN).then(|| words.collect::<Vec<_>>().join(","))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_named_by_its_tag_or_its_name_in_dev() {
+        let path = |text| device_path(text).unwrap_or_default();
+        assert_eq!(path("PARTLABEL=\"swap\""), "/dev/disk/by-partlabel/swap");
+        assert_eq!(path("nvme0n1p3"), "/dev/nvme0n1p3");
+        for other in ["TYPE=swap", "LABEL=my swap", "swap", "sda/3"] {
+            assert_eq!(device_path(other), None, "{other}");
+        }
+    }
+}

@@ -60,3 +60,30 @@ impl Value {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_written_as_toml_reads_it() {
+        let numbers = Value::Array(vec![
+            (Value::Integer(-8, false), Origin::default()),
+            (Value::Float(0.5), Origin::default()),
+        ]);
+        for (value, written) in [
+            (Value::String("a \"b\"".to_owned()), r#""a \"b\"""#),
+            (Value::Integer(0o755, true), "0o755"),
+            (Value::Integer(-8, true), "-8"),
+            (Value::Float(2.0), "2.0"),
+            (Value::Float(f64::NAN), "nan"),
+            (Value::Float(f64::NEG_INFINITY), "-inf"),
+            (Value::Boolean(true), "true"),
+            (numbers, "[-8, 0.5]"),
+        ] {
+            assert_eq!(value.toml().as_deref(), Ok(written));
+        }
+        let list = Value::Array(vec![(Value::Other("date"), Origin::default())]);
+        assert_eq!(list.toml(), Err("date"));
+    }
+}
