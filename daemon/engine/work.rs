@@ -13,7 +13,7 @@ use host::Host;
 use host::linux::{LinuxHost, interrupt, work as directory};
 use logic::duration::micros;
 use logic::text::worded;
-use logic::work::{Outcome, SCHEMA_VERSION, Work};
+use logic::work::{Ending, SCHEMA_VERSION, Work};
 
 /// Minimum interval between writes of the file, and between attempts to begin.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -144,12 +144,12 @@ impl Reporter {
     }
 
     /// Reports how the job ended.
-    pub fn end(mut self, ended: &Result<String, Stopped>) -> Result<Outcome, Error> {
+    pub fn end(mut self, ended: &Result<String, Stopped>) -> Result<Ending, Error> {
         let (outcome, message) = match ended {
-            Ok(message) => (Outcome::Done, message),
-            Err(Stopped::Failed(error)) => (Outcome::Failed, &error.message),
-            Err(Stopped::Cancelled(message)) => (Outcome::Cancelled, message),
-            Err(Stopped::Postponed(message)) => (Outcome::Postponed, message),
+            Ok(message) => (Ending::Done, message),
+            Err(Stopped::Failed(error)) => (Ending::Failed, &error.message),
+            Err(Stopped::Cancelled(message)) => (Ending::Cancelled, message),
+            Err(Stopped::Postponed(message)) => (Ending::Postponed, message),
         };
         self.work.result = Some(outcome);
         self.work.message = worded(message.as_str());
@@ -157,7 +157,7 @@ impl Reporter {
             self.work.error = Some(error.kind);
         }
         self.work.doing.clear();
-        if outcome == Outcome::Done {
+        if outcome == Ending::Done {
             self.work.progress = 1.0;
         }
         self.write()?;
@@ -196,9 +196,9 @@ mod tests {
         assert_eq!((work.pid, work.result, work.progress), (std::process::id(), None, 0.0));
         assert!(work.started_monotonic_usec > 0);
         reporter.detail(&[1, 2]).unwrap();
-        assert_eq!(reporter.end(&Ok("lz4".to_owned())), Ok(Outcome::Done));
+        assert_eq!(reporter.end(&Ok("lz4".to_owned())), Ok(Ending::Done));
         let work = read(directory.path());
-        assert_eq!((work.result, work.message.as_str(), work.progress), (Some(Outcome::Done), "lz4", 1.0));
+        assert_eq!((work.result, work.message.as_str(), work.progress), (Some(Ending::Done), "lz4", 1.0));
         assert_eq!(work.detail, serde_json::json!([1, 2]));
     }
 
@@ -211,7 +211,7 @@ mod tests {
         std::thread::scope(|scope| {
             let second = scope.spawn(begin_after);
             first.detail(&7).unwrap();
-            assert_eq!(first.end(&Ok(String::new())), Ok(Outcome::Done));
+            assert_eq!(first.end(&Ok(String::new())), Ok(Ending::Done));
             let second = second.join().unwrap();
             assert_eq!(second.last::<u32>(), 7);
             let work: Work<u32> =
@@ -231,7 +231,7 @@ mod tests {
         assert!(Reporter::begin(directory.path(), "benchmark", "benchmark").is_err());
         let other = Reporter::begin(directory.path(), "ramdisk-logs", "save").unwrap();
         let failed = Err(Stopped::from(Error::new(ErrorKind::StoreFull, "no room")));
-        assert_eq!(first.end(&failed), Ok(Outcome::Failed));
+        assert_eq!(first.end(&failed), Ok(Ending::Failed));
         let work = read(directory.path());
         assert_eq!((work.message.as_str(), work.error), ("no room", Some(ErrorKind::StoreFull)));
         Reporter::begin(directory.path(), "benchmark", "benchmark").unwrap();

@@ -14,7 +14,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Result of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum Ending {
     /// Success.
     Done,
     /// Failure.
@@ -25,7 +25,7 @@ pub enum Outcome {
     Postponed,
 }
 
-impl Outcome {
+impl Ending {
     /// The word in files and on the bus.
     pub fn word(self) -> &'static str {
         word(self)
@@ -49,7 +49,7 @@ pub struct Work<D> {
     /// The current operation, for people.
     pub doing: String,
     /// Result; `None` while it runs.
-    pub result: Option<Outcome>,
+    pub result: Option<Ending>,
     /// Message about the result, for people.
     pub message: String,
     /// The kind of error, if it failed.
@@ -62,13 +62,13 @@ pub struct Work<D> {
 
 /// The result of a job that was requested at `asked_usec` and no longer runs, according to its file. A file without a
 /// result means that the job was killed; an older file belongs to another job.
-pub fn ending<D>(file: Option<&Work<D>>, asked_usec: u64) -> (Outcome, String) {
+pub fn ending<D>(file: Option<&Work<D>>, asked_usec: u64) -> (Ending, String) {
     match file.filter(|work| work.started_monotonic_usec >= asked_usec) {
         Some(work) => match work.result {
             Some(outcome) => (outcome, work.message.clone()),
-            None => (Outcome::Failed, format!("it was killed during: {}", work.doing)),
+            None => (Ending::Failed, format!("it was killed during: {}", work.doing)),
         },
-        None => (Outcome::Failed, "it ended before it began".to_owned()),
+        None => (Ending::Failed, "it ended before it began".to_owned()),
     }
 }
 
@@ -97,11 +97,11 @@ mod tests {
     #[test]
     fn the_end_is_told_by_the_file_of_this_work_only() {
         let done = read(&TEXT.replace("null", r#""done""#).replace(r#""message":"""#, r#""message":"lz4""#));
-        assert_eq!(ending(Some(&done), 500), (Outcome::Done, "lz4".to_owned()));
-        assert_eq!(ending(Some(&done), 501).0, Outcome::Failed, "it is older");
+        assert_eq!(ending(Some(&done), 500), (Ending::Done, "lz4".to_owned()));
+        assert_eq!(ending(Some(&done), 501).0, Ending::Failed, "it is older");
         let killed = ending(Some(&read(TEXT)), 0);
-        assert_eq!(killed.0, Outcome::Failed);
+        assert_eq!(killed.0, Ending::Failed);
         assert!(killed.1.contains("zstd(level=1)"), "{killed:?}");
-        assert_eq!(ending::<()>(None, 0).0, Outcome::Failed);
+        assert_eq!(ending::<()>(None, 0).0, Ending::Failed);
     }
 }

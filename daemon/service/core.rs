@@ -16,30 +16,16 @@ use super::claims::Claims;
 use super::lock::lock;
 use super::names::DEVICES;
 use super::next_saves::NextSaves;
+use super::samples::{Read, Samples};
 use super::setup::Source;
 use engine::{Error, sample};
 use host::Host;
-use host::linux::{LinuxHost, heap};
+use host::linux::LinuxHost;
 use logic::duration::micros;
 use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure::Policy;
 use logic::sample::Snapshot;
 use logic::view::View;
-
-/// Maximum age of a sample that is returned without a new read. This bounds the cost of callers that ask in a loop.
-const FRESH: Duration = Duration::from_millis(20);
-/// Maximum time that a caller waits for a new sample. After that it gets the last one, with its age: Linux blocks reads of
-/// statistics during recompression and write-back.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Minimum of the same. In between, callers wait a tenth of the age of the last sample: one that asks every 50 ms gets a
-/// reply within 20 ms during a pass of recompression (tests/lab/scenarios/maintenance-statistics).
-const SHORT_PATIENCE: Duration = Duration::from_millis(5);
-
-/// Time between a sample and the trimming of the heap.
-const TIDY: Duration = Duration::from_secs(2);
-
-/// Number of waits of [`PATIENCE`] before a change is published with old figures.
-const TRIES: u32 = 20;
 
 /// Maximum time to wait until the objects on the bus are updated.
 const PUBLISHING: Duration = Duration::from_secs(2);
@@ -114,6 +100,17 @@ impl Selection {
     }
 }
 
+/// Reports of memory pressure. The daemon has the right to ask for them only when it starts.
+#[derive(Debug, Default)]
+pub struct Pressure {
+    /// Prompt reports, until a thread waits for them.
+    pub prompt: Mutex<Option<Result<OwnedFd, Errno>>>,
+    /// Other reports.
+    pub reports: OnceLock<Result<OwnedFd, Errno>>,
+    /// The task that follows the latter.
+    pub task: Mutex<Option<(Policy, JoinHandle<()>)>>,
+}
+
 /// The shared state.
 #[derive(Debug)]
 pub struct Core {
@@ -147,21 +144,11 @@ pub struct Core {
     requests: AtomicUsize,
     /// Number of the last fulfilled request.
     fulfilled: watch::Sender<usize>,
-    latest: watch::Sender<Arc<Snapshot>>,
-    reading: AtomicBool,
-    /// Whether trimming of the heap is scheduled.
-    tidying: AtomicBool,
-    /// Start of the read in progress, since boot.
-    read_began: Mutex<Duration>,
+    samples: Arc<Samples>,
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
-    /// Prompt reports of memory pressure, until a thread waits for them.
-    pub prompt_reports: Mutex<Option<Result<OwnedFd, Errno>>>,
-    /// Other reports of memory pressure. The daemon has no right to ask for them anew.
-    pub pressure_reports: OnceLock<Result<OwnedFd, Errno>>,
-    /// The task that follows memory pressure.
-    pub pressure_watch: Mutex<Option<(Policy, JoinHandle<()>)>>,
+    pub pressure: Pressure,
     /// The timer of maintenance without systemd.
     pub timer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -185,16 +172,11 @@ impl Core {
             next_saves: NextSaves::default(),
             requests: AtomicUsize::new(0),
             fulfilled: watch::channel(0).0,
-            latest: watch::channel(Arc::new(Snapshot::default())).0,
-            reading: AtomicBool::new(false),
-            tidying: AtomicBool::new(false),
-            read_began: Mutex::new(Duration::MAX),
+            samples: Arc::default(),
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
-            prompt_reports: Mutex::new(None),
-            pressure_reports: OnceLock::new(),
-            pressure_watch: Mutex::default(),
+            pressure: Pressure::default(),
             timer: Mutex::default(),
         })
     }
@@ -269,94 +251,44 @@ impl Core {
 
     /// The last sample, of any age.
     pub fn latest(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.latest.borrow())
+        self.samples.latest()
     }
 
-    /// A sample that is at most [`FRESH`] old, or the last one if the kernel takes longer than [`patience`].
+    /// A recent sample, or the last one if the kernel takes long.
     pub async fn sample(self: &Arc<Self>) -> Arc<Snapshot> {
-        let last = self.latest();
-        // The wait for a blocked read is paid once; later callers get the last sample at once.
-        let age = age(&last);
-        if age <= FRESH || self.is_held_back(patience(age)) {
-            return last;
-        }
-        self.resample_within(patience(age)).await
+        self.samples.fresh(self.reader()).await
     }
 
-    /// Whether the read in progress takes longer than `patience`.
-    fn is_held_back(&self, patience: Duration) -> bool {
-        let began = *lock(&self.read_began);
-        let now = LinuxHost::new("/").monotonic();
-        self.reading.load(Ordering::SeqCst) && now.saturating_sub(began) > patience
-    }
-
-    /// A sample begun after this call, or the last one if the kernel takes longer than [`PATIENCE`].
+    /// A sample begun after this call, or the last one if the kernel takes long.
     pub async fn resample(self: &Arc<Self>) -> Arc<Snapshot> {
-        self.resample_within(PATIENCE).await
-    }
-
-    async fn resample_within(self: &Arc<Self>, patience: Duration) -> Arc<Snapshot> {
-        let asked = LinuxHost::new("/").monotonic();
-        let mut news = self.latest.subscribe();
-        let wait = async {
-            while self.latest().timestamp_monotonic_usec < micros(asked) {
-                if !self.reading.swap(true, Ordering::SeqCst) {
-                    *lock(&self.read_began) = LinuxHost::new("/").monotonic();
-                    let core = Arc::clone(self);
-                    tokio::task::spawn_blocking(move || core.read());
-                    self.tidy_up_later();
-                }
-                if news.changed().await.is_err() {
-                    break;
-                }
-            }
-        };
-        // With or without a timeout, the last sample is the best there is.
-        tokio::time::timeout(patience, wait).await.ok();
-        self.latest()
+        self.samples.next(self.reader()).await
     }
 
     /// As [`Core::resample`], for callers that have to see the latest change: waits longer, and if the kernel still does not
     /// answer, schedules another update.
     pub async fn resample_patiently(self: &Arc<Self>) -> Arc<Snapshot> {
-        let asked = micros(LinuxHost::new("/").monotonic());
-        for _ in 0..TRIES {
-            let snapshot = self.resample().await;
-            if snapshot.timestamp_monotonic_usec >= asked {
-                return snapshot;
-            }
-        }
-        self.changed.notify_one();
-        self.latest()
+        self.samples.next_patiently(self.reader()).await.unwrap_or_else(|| {
+            self.changed.notify_one();
+            self.latest()
+        })
     }
 
-    /// Schedules trimming of the heap; at most one is scheduled.
-    fn tidy_up_later(self: &Arc<Self>) {
-        if !self.tidying.swap(true, Ordering::SeqCst) {
-            let core = Arc::clone(self);
-            tokio::spawn(async move {
-                tokio::time::sleep(TIDY).await;
-                core.tidying.store(false, Ordering::SeqCst);
-                heap::give_back_now();
-            });
-        }
+    fn reader(self: &Arc<Self>) -> impl Read {
+        let core = Arc::clone(self);
+        move || core.read()
     }
 
-    /// Reads the machine, on a blocking thread.
-    fn read(&self) {
-        let begun = LinuxHost::new("/").monotonic();
-        let snapshot = match sample::snapshot(&LinuxHost::new("/"), &self.view()) {
-            Ok(snapshot) => snapshot,
-            Err(error) => unreadable(&self.latest(), begun, &error),
-        };
-        let mut snapshot = snapshot;
+    /// Reads the machine.
+    fn read(&self) -> Snapshot {
+        let host = LinuxHost::new("/");
+        let begun = host.monotonic();
+        let mut snapshot = sample::snapshot(&host, &self.view())
+            .unwrap_or_else(|error| unreadable(&self.latest(), begun, &error));
         if *lock(&self.phase) == Phase::Reloading {
             // Devices in transition during a reload are not problems.
             snapshot.problems.clone_from(&self.latest().problems);
         }
-        // In this order, so that a caller for which this sample is too old can start another read.
-        self.reading.store(false, Ordering::SeqCst);
-        self.latest.send_replace(Arc::new(snapshot));
+        snapshot
     }
 }
 
@@ -376,14 +308,4 @@ fn unreadable(last: &Snapshot, begun: Duration, error: &Error) -> Snapshot {
         ),
     );
     snapshot
-}
-
-fn age(snapshot: &Snapshot) -> Duration {
-    let now = LinuxHost::new("/").monotonic();
-    now.saturating_sub(Duration::from_micros(snapshot.timestamp_monotonic_usec))
-}
-
-/// How long to wait for a newer sample than one of this age.
-fn patience(age: Duration) -> Duration {
-    (age / 10).clamp(SHORT_PATIENCE, PATIENCE)
 }

@@ -20,7 +20,7 @@ pub fn follow(core: &Arc<Core>) {
     if !core.view().stops_swapping {
         return;
     }
-    let Some(reports) = lock(&core.prompt_reports).take() else { return };
+    let Some(reports) = lock(&core.pressure.prompt).take() else { return };
     if let Err(error) = memory_pressure::stay_in_memory() {
         log::warn!("cannot lock memory, so swapping may stop late: {error}");
     }

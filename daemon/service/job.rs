@@ -18,7 +18,7 @@ use logic::duration::micros;
 use logic::error::ErrorKind;
 use logic::outcome::{OnTheBus, Outcome};
 use logic::record::Target;
-use logic::work::Outcome as Ending;
+use logic::work::Ending;
 
 /// What a job is done to.
 #[derive(Debug, Default)]

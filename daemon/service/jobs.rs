@@ -18,7 +18,7 @@ use super::lock::lock;
 use super::work::Call;
 use logic::outcome::Outcome;
 use logic::text::worded;
-use logic::work::Outcome as Ending;
+use logic::work::Ending;
 
 /// Maximum number of jobs that wait or run.
 const MOST: usize = 16;

@@ -10,7 +10,7 @@ use logic::maintain::incompressible::LONGEST;
 use logic::maintain::span;
 use logic::maintain::taken_in::Totals;
 use logic::maintain_report::Action;
-use logic::work::Outcome;
+use logic::work::Ending;
 
 /// The daemon serves.
 pub const STARTED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d01";
@@ -124,14 +124,14 @@ pub fn maintained(action: &Action) {
 }
 
 /// A job has ended.
-pub fn job_ended(kind: &str, result: Outcome, message: &str) {
+pub fn job_ended(kind: &str, result: Ending, message: &str) {
     ended(kind, result, message, false);
 }
 
 /// A job has ended. `slip`: it failed because of a mistake of the caller, which is no error of the machine.
-pub fn ended(kind: &str, result: Outcome, message: &str, slip: bool) {
+pub fn ended(kind: &str, result: Ending, message: &str, slip: bool) {
     let word = result.word();
-    if result == Outcome::Done {
+    if result == Ending::Done {
         log::info!(MESSAGE_ID = JOB_DONE, ZRAMD_JOB = kind; "{kind}: {message}");
     } else {
         let level = level_of(result, slip);
@@ -140,12 +140,12 @@ pub fn ended(kind: &str, result: Outcome, message: &str, slip: bool) {
 }
 
 /// Log level for the result of a job.
-fn level_of(result: Outcome, slip: bool) -> log::Level {
+fn level_of(result: Ending, slip: bool) -> log::Level {
     match result {
         // Not a fault: cancelled by a user, or postponed because the machine is busy.
-        Outcome::Done | Outcome::Cancelled | Outcome::Postponed => log::Level::Info,
+        Ending::Done | Ending::Cancelled | Ending::Postponed => log::Level::Info,
         _ if slip => log::Level::Warn,
-        Outcome::Failed => log::Level::Error,
+        Ending::Failed => log::Level::Error,
     }
 }
 
@@ -201,10 +201,10 @@ mod tests {
 
     #[test]
     fn only_what_failed_is_an_error() {
-        let levels = [Outcome::Done, Outcome::Cancelled, Outcome::Postponed, Outcome::Failed]
+        let levels = [Ending::Done, Ending::Cancelled, Ending::Postponed, Ending::Failed]
             .map(|result| level_of(result, false));
         assert_eq!(levels, [log::Level::Info, log::Level::Info, log::Level::Info, log::Level::Error]);
-        assert_eq!(level_of(Outcome::Failed, true), log::Level::Warn);
+        assert_eq!(level_of(Ending::Failed, true), log::Level::Warn);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(crate) mod ramdisk;
 mod reconcile;
 pub mod reply;
 pub mod run;
+mod samples;
 mod setup;
 mod socket;
 pub mod stream;

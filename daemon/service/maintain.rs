@@ -23,7 +23,7 @@ use logic::maintain::pass::Pages;
 use logic::maintain::pressure::Policy;
 use logic::order::{MAINTENANCE, Maintain, Only, Order};
 use logic::unit::MAINTENANCE_TIMER;
-use logic::work::{Outcome, Work};
+use logic::work::{Ending, Work};
 
 /// The unit that does it.
 const UNIT: &str = "zramd-maintenance.service";
@@ -161,7 +161,7 @@ async fn now_and_then(core: Arc<Core>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
         if let Err(error) = core.maintain(Maintain::default()).await {
-            journal::job_ended("maintain", Outcome::Failed, &error.message);
+            journal::job_ended("maintain", Ending::Failed, &error.message);
         }
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         assert!(goes_on(&work, 5_000_000, is_7) && goes_on(&work, last, is_7));
         assert!(!goes_on(&work, last + 1, is_7), "the process may be another");
         assert!(!goes_on(&work, last, |_| false));
-        let done = Work { result: Some(Outcome::Done), ..work };
+        let done = Work { result: Some(Ending::Done), ..work };
         assert!(!goes_on(&done, last, is_7));
     }
 }

@@ -18,7 +18,7 @@ use logic::maintain_report::Report;
 use logic::order::MAINTENANCE;
 use logic::record::Target;
 use logic::resize::{Resize, Step};
-use logic::work::{Outcome, Work};
+use logic::work::{Ending, Work};
 
 pub async fn follow(core: Arc<Core>) {
     let mut last = u64::MAX;
@@ -67,7 +67,7 @@ async fn follow_memory(core: Arc<Core>, resize: Resize) {
         }
     };
     match done {
-        Ok(done) => journal::job_ended("resize", Outcome::Done, &format!("{}: {done}", resize.reason)),
-        Err(error) => journal::job_ended("resize", Outcome::Failed, &error.message),
+        Ok(done) => journal::job_ended("resize", Ending::Done, &format!("{}: {done}", resize.reason)),
+        Err(error) => journal::job_ended("resize", Ending::Failed, &error.message),
     }
 }

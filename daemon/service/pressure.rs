@@ -33,7 +33,7 @@ const QUIET: u32 = 4;
 
 /// Follows pressure; `None` stops it.
 pub fn follow(core: &Arc<Core>, policy: Option<Policy>) {
-    let mut watch = lock(&core.pressure_watch);
+    let mut watch = lock(&core.pressure.task);
     // Also if it has failed: it would fail again.
     if watch.as_ref().map(|(by, _)| *by) == policy && policy.is_some() {
         return;
@@ -66,7 +66,7 @@ fn hint(error: &std::io::Error) -> &'static str {
 }
 
 async fn sleep_and_look(core: &Arc<Core>, policy: Policy) -> std::io::Result<()> {
-    let Some(reports) = core.pressure_reports.get() else { return Ok(()) };
+    let Some(reports) = core.pressure.reports.get() else { return Ok(()) };
     // The original outlives this task.
     let events = watched(reports.as_ref().map_err(|errno| *errno)?.try_clone()?, Interest::PRIORITY)?;
     let mut seen = Seen::default();

@@ -29,7 +29,7 @@ use logic::exit::ExitStatus;
 use logic::maintain::incompressible::TRIGGER as INCOMPRESSIBLE;
 use logic::maintain::pressure::TRIGGER as PRESSURE;
 use logic::order::{BENCHMARK, MAINTENANCE};
-use logic::work::Outcome;
+use logic::work::Ending;
 
 /// Options of the daemon.
 #[derive(Debug, Clone, Default)]
@@ -105,8 +105,8 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     let mode = if direct { Mode::Direct } else { Mode::Systemd };
     let source = Source { file: options.config };
     let core = Core::new(source, mode);
-    *lock(&core.prompt_reports) = Some(prompt);
-    core.pressure_reports.set(of_pressure).ok();
+    *lock(&core.pressure.prompt) = Some(prompt);
+    core.pressure.reports.set(of_pressure).ok();
     // Of a daemon that was killed, also if this one does not reach the bus.
     incompressible::end();
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
@@ -191,10 +191,10 @@ async fn adopt(core: &Arc<Core>) {
         match reconcile(core, &Handle::unwatched(), wish, None).await {
             Ok(done) if resumes => journal::resumed(&told(done)),
             Ok(None) => {}
-            Ok(Some(done)) => journal::job_ended("provision", Outcome::Done, &done),
+            Ok(Some(done)) => journal::job_ended("provision", Ending::Done, &done),
             Err(error) => {
                 let kind = if resumes { "resume" } else { "provision" };
-                journal::ended(kind, Outcome::Failed, &error.message, error.kind.is_slip());
+                journal::ended(kind, Ending::Failed, &error.message, error.kind.is_slip());
             }
         }
     }
@@ -233,7 +233,7 @@ async fn wait(
             _ = signals.interrupt.recv() => return Ok(()),
             _ = signals.reload.recv() => {
                 if let Err(error) = core.reload(&super::bus::options::Options::default()).await {
-                    journal::ended("reload", Outcome::Failed, &error.message, error.kind.is_slip());
+                    journal::ended("reload", Ending::Failed, &error.message, error.kind.is_slip());
                 }
             }
             () = connection.closed() => return Err(Failure::BusGone),

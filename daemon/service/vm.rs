@@ -10,7 +10,7 @@ use super::journal;
 use super::reconcile::{Wish, reconcile};
 use logic::record::Target;
 use logic::sample::Snapshot;
-use logic::work::Outcome;
+use logic::work::Ending;
 
 /// The state that the settings were last adjusted to.
 #[derive(Debug, Default)]
@@ -64,11 +64,11 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
     match reconcile(core, &Handle::unwatched(), wish, None).await {
         Ok(None) => false,
         Ok(Some(done)) => {
-            journal::job_ended("vm", Outcome::Done, &done);
+            journal::job_ended("vm", Ending::Done, &done);
             true
         }
         Err(error) => {
-            journal::job_ended("vm", Outcome::Failed, &error.message);
+            journal::job_ended("vm", Ending::Failed, &error.message);
             false
         }
     }

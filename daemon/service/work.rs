@@ -20,7 +20,7 @@ use host::linux::process::{self, Pidfd};
 use host::linux::{LinuxHost, work};
 use logic::duration::micros;
 use logic::order::Order;
-use logic::work::{Outcome, Work, ending};
+use logic::work::{Ending, Work, ending};
 
 /// A call of `zramd-worker`.
 #[derive(Debug, Clone)]
@@ -68,11 +68,11 @@ impl Core {
         let (outcome, message) = ending(file.as_ref(), asked);
         let kind = match outcome {
             // PID 1 and the file disagree only if the worker was killed after it had written the file.
-            Outcome::Done if how == DONE => return Ok(message),
-            Outcome::Done => ErrorKind::Failed,
-            Outcome::Failed => file.and_then(|work| work.error).unwrap_or(ErrorKind::Failed),
-            Outcome::Cancelled => ErrorKind::Cancelled,
-            Outcome::Postponed => ErrorKind::Postponed,
+            Ending::Done if how == DONE => return Ok(message),
+            Ending::Done => ErrorKind::Failed,
+            Ending::Failed => file.and_then(|work| work.error).unwrap_or(ErrorKind::Failed),
+            Ending::Cancelled => ErrorKind::Cancelled,
+            Ending::Postponed => ErrorKind::Postponed,
         };
         let hint = match self.mode {
             Mode::Systemd if kind == ErrorKind::Failed => format!(": see `journalctl -b -u {}`", call.unit),

@@ -5,7 +5,7 @@ use engine::Error;
 use engine::device::drain::{Units, drain, refill};
 use host::{Errno, Host};
 use logic::config::{self, Loaded};
-use logic::device::drain::{Obstacle, Outcome};
+use logic::device::drain::{Drained, Obstacle};
 use logic::proc::SwapLine;
 use logic::record::Target;
 use sim::kernel::KernelConfig;
@@ -95,13 +95,13 @@ fn drop_ins(machine: &SimMachine) -> Vec<u32> {
     machine.process().drained().unwrap()
 }
 
-fn drained_by(pid_1: &mut Pid1<'_>) -> (Result<(), Error>, Vec<(u32, Outcome)>) {
+fn drained_by(pid_1: &mut Pid1<'_>) -> (Result<(), Error>, Vec<(u32, Drained)>) {
     let mut told = Vec::new();
     let tell = |number, outcome| told.push((number, outcome));
     (drain(&mut pid_1.machine.process(), pid_1, tell), told)
 }
 
-fn drained(machine: &SimMachine) -> (Result<(), Error>, Vec<(u32, Outcome)>) {
+fn drained(machine: &SimMachine) -> (Result<(), Error>, Vec<(u32, Drained)>) {
     drained_by(&mut pid_1(machine))
 }
 
@@ -116,7 +116,7 @@ fn swap_that_fits_is_drained_and_restored() {
     let (done, told) = drained(&machine);
     done.unwrap();
     // The swap with the highest priority is drained first.
-    assert_eq!(told, [(1, Outcome::Off(100 << 10)), (0, Outcome::Off(200 << 10))]);
+    assert_eq!(told, [(1, Drained::Off(100 << 10)), (0, Drained::Off(200 << 10))]);
     assert_eq!((on(&machine), drop_ins(&machine)), (vec![], vec![0, 1]));
     // Starting a service has no effect on drained swaps.
     pid_1_starts(&machine, 0, 0);
@@ -137,7 +137,7 @@ fn swap_that_does_not_fit_stays_on() {
         available_kib: 200 << 10,
         disk_kib: 50 << 10,
     };
-    assert_eq!(told, [(0, Outcome::Stays(obstacle)), (1, Outcome::Off(100 << 10))]);
+    assert_eq!(told, [(0, Drained::Stays(obstacle)), (1, Drained::Off(100 << 10))]);
     assert_eq!((on(&machine), drop_ins(&machine)), (vec![(0, 5)], vec![1]));
     refilled(&machine).unwrap();
     assert_eq!(on(&machine), [(0, 5), (1, 9)]);
@@ -148,7 +148,7 @@ fn without_swap_on_a_disk_nothing_is_drained() {
     let machine = machine([1, 1], 900, 0);
     let (done, told) = drained(&machine);
     done.unwrap();
-    assert_eq!(told, [1, 0].map(|number| (number, Outcome::Stays(Obstacle::NoDisk))));
+    assert_eq!(told, [1, 0].map(|number| (number, Drained::Stays(Obstacle::NoDisk))));
     assert_eq!((on(&machine).len(), drop_ins(&machine)), (2, vec![]));
 }
 
@@ -158,7 +158,7 @@ fn swap_that_was_switched_off_by_hand_stays_off() {
     pid_1(&machine).stop(&mut machine.process(), 1).unwrap();
     let (done, told) = drained(&machine);
     done.unwrap();
-    assert_eq!(told, [(0, Outcome::Off(1 << 10))]);
+    assert_eq!(told, [(0, Drained::Off(1 << 10))]);
     refilled(&machine).unwrap();
     assert_eq!(on(&machine), [(0, 5)]);
 }
@@ -175,7 +175,7 @@ fn swap_of_other_programs_and_without_a_unit_is_not_drained() {
     let before = on(&machine);
     let (done, told) = drained(&machine);
     done.unwrap();
-    assert_eq!(told, [(5, Outcome::Stays(Obstacle::NoUnit)), (0, Outcome::Off(1 << 10))]);
+    assert_eq!(told, [(5, Drained::Stays(Obstacle::NoUnit)), (0, Drained::Off(1 << 10))]);
     assert_eq!(on(&machine), before[1..]);
 }
 
@@ -185,7 +185,7 @@ fn after_a_failure_all_swap_is_restored() {
     let before = on(&machine);
     let (done, told) = drained_by(&mut Pid1 { fails: Some(0), ..pid_1(&machine) });
     assert_eq!(done.unwrap_err().to_string(), "no");
-    assert_eq!(told, [(1, Outcome::Off(1 << 10))]);
+    assert_eq!(told, [(1, Drained::Off(1 << 10))]);
     assert_eq!((on(&machine), drop_ins(&machine)), (vec![(0, 5)], vec![0, 1]));
     refilled(&machine).unwrap();
     assert_eq!((on(&machine), drop_ins(&machine)), (before, vec![]));

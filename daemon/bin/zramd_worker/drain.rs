@@ -4,7 +4,7 @@ use engine::Error;
 use engine::device::drain::Units;
 use host::linux::{LinuxHost, pid_1};
 use host::out;
-use logic::device::drain::Outcome;
+use logic::device::drain::Drained;
 use logic::exit::ExitStatus;
 use logic::unit::{setup_unit, swap_unit};
 
@@ -16,8 +16,8 @@ pub fn run() -> ExitStatus {
     let done = engine::device::drain::drain(&mut LinuxHost::new("/"), &mut Pid1, |number, outcome| {
         seen = true;
         match outcome {
-            Outcome::Off(_) => out::line(&format!("zram{number}: {outcome}")),
-            Outcome::Stays(_) => frame::warn(&format!("zram{number}: {outcome}")),
+            Drained::Off(_) => out::line(&format!("zram{number}: {outcome}")),
+            Drained::Stays(_) => frame::warn(&format!("zram{number}: {outcome}")),
         }
     });
     if done.is_ok() && !seen {

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::gather::{memory, records, swaps};
 use crate::undo::is_ours;
 use host::Host;
-use logic::device::drain::{Candidate, Outcome, decide};
+use logic::device::drain::{Candidate, Drained, decide};
 use logic::proc::SwapLine;
 use logic::record::{Progress, Record, Target, Undo};
 use logic::request::{Purpose, Request};
@@ -31,15 +31,15 @@ pub trait Units<H> {
 pub fn drain<H: Host>(
     host: &mut H,
     units: &mut impl Units<H>,
-    mut tell: impl FnMut(u32, Outcome),
+    mut tell: impl FnMut(u32, Drained),
 ) -> Result<(), Error> {
     let (candidates, swaps) = (candidates(host)?, swaps(host)?);
     let memory = memory(host)?;
     let mut going = Vec::new();
     for (candidate, outcome) in decide(&candidates, &swaps, memory) {
         match outcome {
-            Outcome::Off(_) => going.push((candidate.number, outcome)),
-            Outcome::Stays(_) => tell(candidate.number, outcome),
+            Drained::Off(_) => going.push((candidate.number, outcome)),
+            Drained::Stays(_) => tell(candidate.number, outcome),
         }
     }
     if going.is_empty() {

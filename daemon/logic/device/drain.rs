@@ -63,7 +63,7 @@ pub enum Obstacle {
 
 /// Result for one swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Drained {
     /// Deactivated; its contents in KiB.
     Off(u64),
     /// It stays active.
@@ -76,7 +76,7 @@ pub fn decide(
     candidates: &[Candidate],
     swaps: &[SwapLine],
     memory: Memory,
-) -> impl Iterator<Item = (Candidate, Outcome)> {
+) -> impl Iterator<Item = (Candidate, Drained)> {
     let disks: Vec<&SwapLine> = swaps.iter().filter(|swap| swap.zram_number().is_none()).collect();
     let disk_kib = disks.iter().map(|disk| disk.size_kib.saturating_sub(disk.used_kib)).sum::<u64>();
     let (available_kib, has_disk) = (memory.available_kib, !disks.is_empty());
@@ -86,27 +86,27 @@ pub fn decide(
         let used_kib = candidate.used_kib;
         let needed = taken.saturating_add(used_kib);
         let outcome = if !has_disk {
-            Outcome::Stays(Obstacle::NoDisk)
+            Drained::Stays(Obstacle::NoDisk)
         } else if !candidate.has_unit {
-            Outcome::Stays(Obstacle::NoUnit)
+            Drained::Stays(Obstacle::NoUnit)
         } else if needed > room {
-            Outcome::Stays(Obstacle::NoRoom { used_kib, taken_kib: taken, available_kib, disk_kib })
+            Drained::Stays(Obstacle::NoRoom { used_kib, taken_kib: taken, available_kib, disk_kib })
         } else {
             taken = needed;
-            Outcome::Off(used_kib)
+            Drained::Off(used_kib)
         };
         (*candidate, outcome)
     })
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for Drained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |kib: u64| human(kib.saturating_mul(1024));
         let obstacle = match self {
-            Outcome::Off(used) => {
+            Drained::Off(used) => {
                 return write!(f, "off until the machine resumes; {} moved out of it", size(*used));
             }
-            Outcome::Stays(obstacle) => obstacle,
+            Drained::Stays(obstacle) => obstacle,
         };
         f.write_str("stays on: ")?;
         match *obstacle {
@@ -151,7 +151,7 @@ mod tests {
     /// Numbers of the swaps to be drained.
     fn going(candidates: &[Candidate], swaps: &[SwapLine], available_mib: u64) -> Vec<u32> {
         let decided = decide(candidates, swaps, memory(available_mib));
-        let off = decided.filter(|(_, outcome)| matches!(outcome, Outcome::Off(_)));
+        let off = decided.filter(|(_, outcome)| matches!(outcome, Drained::Off(_)));
         off.map(|(candidate, _)| candidate.number).collect()
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn without_a_disk_nothing_is_drained() {
         let swaps = [line("/dev/zram0", 100, 1), line("/dev/zram1", 5000, 0)];
         let (_, outcome) = decide(&[candidate(0, 1)], &swaps, memory(900)).next().unwrap();
-        assert_eq!(outcome, Outcome::Stays(Obstacle::NoDisk));
+        assert_eq!(outcome, Drained::Stays(Obstacle::NoDisk));
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         let broken = SwapLine { size_kib: 1, used_kib: 2, ..line("/dev/sda2", 0, 0) };
         let memory = Memory { total_kib: u64::MAX, available_kib: u64::MAX - 1, ..Memory::default() };
         for (_, outcome) in decide(&[most, most], &[broken], memory) {
-            assert!(matches!(outcome, Outcome::Stays(Obstacle::NoRoom { disk_kib: 0, .. })), "{outcome}");
+            assert!(matches!(outcome, Drained::Stays(Obstacle::NoRoom { disk_kib: 0, .. })), "{outcome}");
         }
     }
 
@@ -201,13 +201,13 @@ mod tests {
         let said = |taken_mib: u64| {
             let (used_kib, available_kib, disk_kib) = (300 << 10, 100 << 10, 50 << 10);
             let taken_kib = taken_mib << 10;
-            Outcome::Stays(Obstacle::NoRoom { used_kib, taken_kib, available_kib, disk_kib }).to_string()
+            Drained::Stays(Obstacle::NoRoom { used_kib, taken_kib, available_kib, disk_kib }).to_string()
         };
         for part in ["300.0 MiB", "100.0 MiB", "50.0 MiB"] {
             assert!(said(0).contains(part), "{}", said(0));
         }
         assert!(said(7).contains("300.0 MiB") && said(7).contains("7.0 MiB"), "{}", said(7));
-        assert!(Outcome::Off(2048).to_string().contains("2.0 MiB"));
+        assert!(Drained::Off(2048).to_string().contains("2.0 MiB"));
     }
 
     #[test]

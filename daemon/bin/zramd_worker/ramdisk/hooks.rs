@@ -14,7 +14,7 @@ use logic::duration::micros;
 use logic::exit::ExitStatus;
 use logic::order::{Hook, HookKey, Order};
 use logic::unit::ramdisk::hook_unit;
-use logic::work::{Outcome, Work, ending};
+use logic::work::{Ending, Work, ending};
 use serde::de::IgnoredAny;
 
 use super::super::{configured, frame};
@@ -73,7 +73,7 @@ fn run_unit(hook: HookKey, disk: &Ramdisk, reason: &str, proceed: impl FnMut() -
     let file = work::read(Path::new("/"), &work);
     let file: Option<Work<IgnoredAny>> = file.and_then(|text| serde_json::from_str(&text).ok());
     match ending(file.as_ref(), asked) {
-        (Outcome::Done, _) => Ok(()),
+        (Ending::Done, _) => Ok(()),
         (_, message) => Err(Error::failed(message)),
     }
 }
