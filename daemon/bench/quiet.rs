@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use logic::maintain::gate::low_battery;
 use logic::psi::{Pressure, Usage};
 
 /// Above this percentage of time in which some task waits, memory counts as short, and figures are not those of the algorithm.
@@ -9,8 +10,12 @@ const MEMORY_PERCENT: f64 = 5.0;
 /// Percentage of a run's time in which other tasks may wait for a CPU.
 const CPU_PERCENT_MEANWHILE: f64 = 60.0;
 
-/// Why not to begin now; `None` if nothing is against it. An `idle` run (in the background) also waits for CPUs.
-pub fn before(now: &Usage, idle: bool) -> Option<String> {
+/// Why not to begin now; `None` if nothing is against it. An `idle` run (in the background) also waits for CPUs. `on_battery`: its charge in
+/// percent; where it is low, many machines slow the CPU down.
+pub fn before(now: &Usage, on_battery: Option<u8>, idle: bool) -> Option<String> {
+    if let Some(why) = low_battery(on_battery) {
+        return Some(why);
+    }
     match now.memory.map(|memory| memory.some.avg10) {
         Some(percent) if percent > MEMORY_PERCENT => {
             Some(format!("programs wait for memory ({percent:.0} % of the last 10 s)"))
@@ -57,12 +62,14 @@ mod tests {
     #[test]
     fn memory_counts_always_and_cpus_when_idle() {
         let busy = Usage { memory: waiting(5.0, 0), cpu: waiting(90.0, 0), load: Some(3.0) };
-        assert_eq!(before(&busy, false), None);
-        assert!(before(&busy, true).is_some());
+        assert_eq!(before(&busy, None, false), None);
+        assert_eq!(before(&busy, Some(30), false), None);
+        assert!(before(&busy, Some(29), false).is_some_and(|why| why.contains("29 %")));
+        assert!(before(&busy, None, true).is_some());
         let short = Usage { memory: waiting(6.0, 0), ..busy };
-        assert!(before(&short, false).is_some_and(|why| why.contains("6 %")));
+        assert!(before(&short, None, false).is_some_and(|why| why.contains("6 %")));
         let old_kernel = Usage { load: Some(0.1), ..Usage::default() };
-        assert_eq!(before(&old_kernel, true), None);
+        assert_eq!(before(&old_kernel, None, true), None);
     }
 
     #[test]

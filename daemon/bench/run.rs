@@ -105,7 +105,7 @@ pub fn run<H: Host>(
         sample::open(path)?;
     }
     let usage = gather::usage(host);
-    if let Some(why) = quiet::before(&usage, options.idle) {
+    if let Some(why) = quiet::before(&usage, host.on_battery(), options.idle) {
         return Err(options.postponed(&why));
     }
     if options.idle {

@@ -7,6 +7,9 @@ import { bytes, microseconds, ratio, time } from "./format.js";
 
 const _ = cockpit.gettext;
 
+/** Bytes a second; a disturbed run has none. */
+const rate = value => (value ? cockpit.format(_("$0/s"), bytes(value)) : "–");
+
 export class Benchmark {
     #shown = "";
 
@@ -48,7 +51,7 @@ export class Benchmark {
         this.table.body.replaceChildren(...rows.map(([algorithm, stored, read, write, reads, writes, why]) => h("tr", { role: "row" },
             h("th", { role: "rowheader", scope: "row", "data-label": _("Algorithm") }, algorithm),
             cell(_("Ratio"), ratio(stored)), cell(_("Read a page"), microseconds(read)), cell(_("Write a page"), microseconds(write)),
-            cell(_("Reads, all CPUs"), cockpit.format(_("$0/s"), bytes(reads))),
-            cell(_("Writes, all CPUs"), cockpit.format(_("$0/s"), bytes(writes))), cell(_("Remark"), why || (algorithm === verdict.Chosen ? _("chosen") : "–")))));
+            cell(_("Reads, all CPUs"), rate(reads)),
+            cell(_("Writes, all CPUs"), rate(writes)), cell(_("Remark"), why || (algorithm === verdict.Chosen ? _("chosen") : "–")))));
     }
 }

@@ -21,13 +21,18 @@ const LOW_BATTERY: u8 = 30;
 /// Time after a resume in which nothing is done.
 pub const AFTER_RESUME: Duration = Duration::from_secs(600);
 
+/// Why a battery is too low for work that can wait; `None` on mains power.
+pub fn low_battery(percent: Option<u8>) -> Option<String> {
+    percent.filter(|percent| *percent < LOW_BATTERY).map(|percent| format!("the battery is at {percent} %"))
+}
+
 /// Why to postpone, if so. Requests are never postponed; while memory is short, busy CPUs are ignored.
 pub fn gate(conditions: &Conditions, cause: Cause) -> Option<String> {
     if cause == Cause::Request {
         return None;
     }
-    if let Some(percent) = conditions.on_battery.filter(|percent| *percent < LOW_BATTERY) {
-        return Some(format!("the battery is at {percent} %"));
+    if let Some(why) = low_battery(conditions.on_battery) {
+        return Some(why);
     }
     if cause.is_short() {
         return None;
