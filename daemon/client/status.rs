@@ -513,9 +513,10 @@ fn slots(used: u64, stored: u64, page: u64) -> String {
 fn algorithm(view: &DeviceView, plan: &Plan) -> String {
     let parameters = view.algorithm_parameters.clone().into_iter().collect();
     let used = Algorithm { name: view.algorithm.clone(), parameters };
+    let verdict = ", the verdict of the benchmark (see `zramdctl bench show`)";
     let why = match view.algorithm_reason {
         ReasonView::Config => ", the first choice of the configuration",
-        ReasonView::Benchmark => ", the verdict of the benchmark (see `zramdctl bench show`)",
+        ReasonView::Benchmark => verdict,
         ReasonView::Auto => ", chosen by zramd because the configuration says \"auto\"",
         ReasonView::Fallback => ", because this kernel lacks the preferred algorithm, or it failed",
         ReasonView::KernelDefault => ", the default of the kernel",
@@ -527,7 +528,9 @@ fn algorithm(view: &DeviceView, plan: &Plan) -> String {
         Some(best) if *best != used => {
             format!("{used}{why}; from the next boot on {best}, the verdict of the benchmark")
         }
-        _ => format!("{used}{why}"),
+        // It was set up before there was a verdict.
+        Some(_) => format!("{used}{verdict}"),
+        None => format!("{used}{why}"),
     }
 }
 
