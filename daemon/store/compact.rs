@@ -52,7 +52,7 @@ pub fn copies(shelf: &Shelf<'_>, live: &HashSet<Hash>, stays: &HashSet<usize>, m
     let count = if is_many { files.len() - FILES + FILES / 4 } else { files.len() };
     for (at, mut file) in files.into_iter().take(count) {
         // A file that is mostly needed is not worth it.
-        if !is_many && file.bytes > size(at) / 2 {
+        if !is_many && file.bytes > size(at) / 4 * 3 {
             break;
         }
         file.contents.sort_unstable();

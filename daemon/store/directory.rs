@@ -23,7 +23,7 @@ use super::Ramdisk;
 use super::extracted::Extracted;
 use super::format::{self, Footer};
 use super::read::{footer, section};
-use super::transfer_error::{TransferError, at, in_store, is_damage, not_opened};
+use super::transfer_error::{TransferError, again, at, in_store, is_damage, not_opened};
 
 const STATE: &str = "state.json";
 /// How long to wait for another save or load with the same store.
@@ -365,7 +365,7 @@ impl Store {
     }
 
     fn add_file(&self, listing: &mut Listing, number: u64, name: String) -> Result<(), Error> {
-        let (size, footer) = match self.calls.open_file(self.fd(), name.as_bytes()) {
+        let (size, footer) = match again(|| self.calls.open_file(self.fd(), name.as_bytes())) {
             // Removed in the meantime, for a listing without the lock.
             Err(Errno::NOENT) => return Ok(()),
             Err(errno) if is_damage(errno) => (0, Err(format::Unusable::Broken)),
@@ -591,8 +591,10 @@ impl Store {
             errno if is_damage(errno) => TransferError::Bad(errno.to_string()),
             errno => TransferError::Store(HostError::new(object(), operation, errno)),
         };
-        let opened = self.calls.open_file(self.fd(), name.as_bytes()).map_err(|errno| fail("open", errno))?;
-        let (file, store) = (self.calls.look(opened.as_fd(), b""), self.calls.look(self.fd(), b""));
+        let opened = again(|| self.calls.open_file(self.fd(), name.as_bytes()));
+        let opened = opened.map_err(|errno| fail("open", errno))?;
+        let look = |file| again(|| self.calls.look(file, b""));
+        let (file, store) = (look(opened.as_fd()), look(self.fd()));
         let (file, store) =
             file.and_then(|file| Ok((file, store?))).map_err(|errno| fail("look at", errno))?;
         let is_ours = file.uid == 0 || file.uid == store.uid;

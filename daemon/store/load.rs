@@ -254,6 +254,7 @@ impl<'a> Job<'a> {
             return Ok(loaded);
         }
         let mut shelf = Shelf::open(self.store, &self.listing, &BTreeSet::new())?;
+        shelf.is_read_whole = true;
         let (mut refused, mut warnings, mut broken) = (Vec::new(), Vec::new(), Vec::new());
         let mut reason: Option<Error> = None;
         let mut is_held = false;

@@ -6,7 +6,7 @@ use host::HostError;
 use host::linux::ramdisk::Calls;
 
 use super::format::{self, FOOTER, Footer, Section};
-use super::transfer_error::{A_FILE, TransferError, is_damage};
+use super::transfer_error::{A_FILE, TransferError, again, is_damage};
 
 fn bad(why: impl Into<String>) -> TransferError {
     TransferError::Bad(why.into())
@@ -22,7 +22,7 @@ pub fn read(
     let mut bytes = vec![0; length];
     let mut at = 0;
     while at < length {
-        match calls.read_at(file, &mut bytes[at..], offset + at as u64) {
+        match again(|| calls.read_at(file, &mut bytes[at..], offset + at as u64)) {
             Ok(0) => return Err(bad("it ends too early")),
             Ok(count) => at += count,
             Err(errno) if is_damage(errno) => return Err(bad(errno.to_string())),

@@ -27,6 +27,10 @@ use super::{Progress, Ramdisk, Watcher, root};
 
 /// Bytes that a file needs besides what is measured: for its manifest, and the rest of the last block.
 const BESIDES: u64 = 16 << 10;
+/// A tree needs no base if it has no more bytes than this once it is compressed: a disk writes no less. It is tried for a tree of
+/// at most [`SMALL`] bytes.
+const BLOCK: usize = 4 << 10;
+const SMALL: usize = 16 << 10;
 /// Bytes that a save may copy from old files for each byte that it adds, in percent.
 const COPIES: u64 = 50;
 
@@ -457,6 +461,12 @@ impl Writer<'_> {
         tree: &[u8],
         compaction: Option<&Compaction>,
     ) -> Result<(Option<Base>, Vec<u8>), Error> {
+        if tree.len() <= SMALL {
+            let packed = shelf::pack_tree(tree, &[])?;
+            if packed.len() <= BLOCK {
+                return Ok((None, packed));
+            }
+        }
         let last = last.and_then(|number| shelf.at(number));
         if let Some((base, file)) = last.map_or(Ok(None), |at| shelf.good_base(at))?
             && let Ok(footer) = &file.footer

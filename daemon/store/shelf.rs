@@ -6,6 +6,9 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use host::Errno;
+use logic::ramdisk::rest_name;
+
 use super::directory::{File, Listing, Store};
 use super::format::{self, FRAME, Footer, Hash, Head, START, STORED, tree};
 use super::read::{read, section};
@@ -47,6 +50,8 @@ pub struct Place {
 pub struct Shelf<'a> {
     store: &'a Store,
     pub files: Vec<File>,
+    /// Whether most of the files will be read.
+    pub is_read_whole: bool,
     /// Of each file.
     pub frames: Vec<Vec<Frame>>,
     /// The newest place of each content whose frame is not known to be damaged.
@@ -107,6 +112,7 @@ impl<'a> Shelf<'a> {
         let mut shelf = Shelf {
             store,
             files: listing.files.clone(),
+            is_read_whole: false,
             frames: Vec::new(),
             places: HashMap::new(),
             open: Vec::new(),
@@ -119,6 +125,8 @@ impl<'a> Shelf<'a> {
             let heads = shelf.heads(at).map_err(|error| shelf.named(at, error))?;
             shelf.put(at, heads, damaged);
         }
+        // Opened again by what reads all of them.
+        shelf.open.clear();
         Ok(shelf)
     }
 
@@ -191,7 +199,17 @@ impl<'a> Shelf<'a> {
             self.open.push(found);
             return Ok(file);
         }
-        let file = Arc::new(self.store.open_file(&self.files[at].name)?);
+        let opened = match self.store.open_file(&self.files[at].name) {
+            // A save has pruned the snapshot in the meantime.
+            Err(TransferError::Store(error)) if error.errno() == Some(Errno::NOENT) => {
+                self.store.open_file(&rest_name(self.files[at].number))
+            }
+            opened => opened,
+        };
+        let file = Arc::new(opened?);
+        if self.is_read_whole {
+            self.store.calls().will_read(file.as_fd());
+        }
         if self.open.len() >= OPEN {
             self.open.remove(0);
         }
@@ -323,7 +341,7 @@ impl<'a> Shelf<'a> {
                         self.bases.insert(0, (*hash, Arc::clone(&base)));
                         return Ok(base);
                     }
-                    Err(error @ TransferError::Bad(_)) => failed = error,
+                    Err(error @ (TransferError::Bad(_) | TransferError::Unusable(_))) => failed = error,
                     Err(error) => return Err(self.named(at, error)),
                 }
             }
@@ -345,7 +363,10 @@ impl<'a> Shelf<'a> {
         let Ok(footer) = &self.files[at].footer else { return Ok(None) };
         let hash = footer.base.unwrap_or(footer.tree_hash);
         for (of, footer) in self.bases_of(&hash) {
-            let file = self.file(of)?;
+            let file = match self.file(of) {
+                Err(TransferError::Bad(_) | TransferError::Unusable(_)) => continue,
+                opened => opened?,
+            };
             let calls = self.store.calls();
             let copies = [footer.tree, footer.again];
             let whole = copies.map(|copy| section(calls, file.as_fd(), copy, format::TREE).map(|_| ()));

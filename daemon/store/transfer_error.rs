@@ -71,6 +71,14 @@ pub fn is_general(errno: Errno) -> bool {
     matches!(errno.0, libc::ENOMEM | libc::EMFILE | libc::ENFILE | libc::EOWNERDEAD)
 }
 
+/// Calls a second time after an error that says that something is damaged: it may pass.
+pub fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    match call() {
+        Err(errno) if is_damage(errno) => call(),
+        done => done,
+    }
+}
+
 /// Whether an error says that what was written to a disk cannot be read from it.
 pub fn is_damage(errno: Errno) -> bool {
     matches!(errno.0, libc::EIO | libc::EUCLEAN | libc::EBADMSG | libc::EILSEQ | libc::ENODATA)

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::support::ramdisk::{Picture, Trial, change, noise, picture, small};
 use crate::support::{repository, skip};
@@ -117,6 +117,14 @@ impl Forged {
     }
 }
 
+/// As `small`, with a tree that is large enough for a base.
+fn many(root: &Path) {
+    small(root);
+    for number in 0..500 {
+        fs::write(root.join(format!("a/{number}")), number.to_string()).unwrap();
+    }
+}
+
 /// Two generations, their contents, and the surroundings of the disk.
 struct Scene {
     trial: Trial,
@@ -136,7 +144,11 @@ fn range(section: Section) -> std::ops::Range<usize> {
 
 impl Scene {
     fn new() -> Scene {
-        let trial = Trial::with(small);
+        Scene::of(small)
+    }
+
+    fn of(tree: fn(&Path)) -> Scene {
+        let trial = Trial::with(tree);
         trial.save().unwrap();
         let old = picture(trial.place());
         change(trial.place());
@@ -342,13 +354,13 @@ fn a_flipped_bit_is_noticed_wherever_it_is_and_costs_no_more_than_what_it_hit() 
         assert_eq!(scene.trial.load().unwrap().outcome, Outcome::Loaded, "{what}");
         assert!(picture(scene.trial.place()) == scene.new, "{what}");
     }
-    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+    assert!(seen[1..].iter().all(|count| *count > 0), "{seen:?}");
 }
 
 #[test]
 fn damage_to_both_copies_of_what_is_there_twice_is_noticed() {
     for what in ["tree", "footer"] {
-        let scene = Scene::new();
+        let scene = Scene::of(many);
         let good = fs::read(scene.file(1)).unwrap();
         let end = footer(&good);
         assert_eq!(end.base, None, "the first snapshot has a whole tree");

@@ -138,6 +138,9 @@ fn a_script_unpacks_a_store_without_zramd() {
         return skip("needs zstd and python3");
     }
     let trial = Trial::with(small);
+    for number in 0..500 {
+        fs::write(trial.place().join(format!("a/{number}")), number.to_string()).unwrap();
+    }
     for number in 0..5 {
         fs::write(trial.place().join("number"), number.to_string()).unwrap();
         trial.save().unwrap();

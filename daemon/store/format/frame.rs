@@ -105,7 +105,7 @@ pub fn parse_index(bytes: &[u8], size: u64) -> Option<Vec<(u64, Head)>> {
     Some(frames)
 }
 
-/// The frames whose heads are within `bytes`, which begin at `offset` of a file of this size, and where to go on: a head
+/// The frames whose heads are within `bytes`, which begin at `offset` of a file of this size, and where to continue: a head
 /// that is cut off by the end of `bytes` is searched for again from there.
 pub fn scan(bytes: &[u8], offset: u64, size: u64, frames: &mut Vec<(u64, Head)>) -> u64 {
     let mut at = 0;
