@@ -307,7 +307,11 @@ impl<'a> Shelf<'a> {
     pub fn tree(&mut self, at: usize) -> Result<Tree, TransferError> {
         let Ok(footer) = self.files[at].footer.clone() else { return Err(bad("its end is damaged")) };
         let base = match footer.base {
-            None => return self.base(&footer.tree_hash),
+            None => {
+                // Refused if others can change it, although the same tree may be in another file.
+                self.file(at)?;
+                return self.base(&footer.tree_hash);
+            }
             Some(base) => self.base(&base)?,
         };
         let file = self.file(at)?;
