@@ -692,6 +692,12 @@ pub struct BenchSwap {
     /// Values of vm.page-cluster, for example 0-3 or 0,3; otherwise all of them
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
     pub page_cluster: Vec<RangeInclusive<u8>>,
+    /// Compare with swap on a file in this directory, which is written to after a yes and removed again
+    #[arg(long, value_name = "PATH")]
+    pub disk: Option<PathBuf>,
+    /// Write to the disk without asking
+    #[arg(short, long, requires = "disk")]
+    pub yes: bool,
     /// Format of the result
     #[command(flatten)]
     pub form: JsonForm,

@@ -20,6 +20,15 @@ pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|error| Error::failed(format!("{}: {error}", path.display())))
 }
 
+/// This machine, if we may change it.
+pub fn privileged(doing: &str) -> Result<LinuxHost, Error> {
+    let host = LinuxHost::new("/");
+    if host.is_privileged() {
+        return Ok(host);
+    }
+    Err(Error::new(ErrorKind::NotPermitted, format!("{doing} needs root")))
+}
+
 /// Polling interval.
 const LOOK: Duration = Duration::from_millis(25);
 
@@ -29,10 +38,7 @@ pub fn run<D: DeserializeOwned + Default>(order: &Order, doing: &str) -> Result<
     let words = order.words();
     let words = words.map_err(|error| Error::new(ErrorKind::InvalidArgument, format!("{doing}: {error}")))?;
     let name = order.work();
-    let mut host = LinuxHost::new("/");
-    if !host.is_privileged() {
-        return Err(Error::new(ErrorKind::NotPermitted, format!("{doing} needs root")));
-    }
+    let mut host = privileged(doing)?;
     interrupt::watch();
     let asked = micros(host.monotonic());
     let failed = |error: std::io::Error| Error::failed(format!("run zramd-worker: {error}"));

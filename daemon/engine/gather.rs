@@ -88,7 +88,7 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
                 drop(facts.backing.insert(path.clone(), backing(host, path)));
             }
             Some(Store::File { path, .. }) => {
-                let found = file_place(host, path, &facts);
+                let found = file_place(host, path, &facts.mounts);
                 facts.files.insert(path.clone(), found);
             }
             Some(Store::Device(_)) | None => {}
@@ -198,7 +198,7 @@ pub fn swaps<H: Host>(host: &H) -> Result<Vec<SwapLine>, HostError> {
 }
 
 /// Mounted file systems.
-pub(super) fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
+pub fn mounts<H: Host>(host: &H) -> Result<Vec<MountLine>, HostError> {
     Ok(proc::parse_mountinfo(&host.bytes(MachineFile::Mountinfo)?))
 }
 
@@ -354,12 +354,12 @@ pub fn accounts<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     }
 }
 
-/// What exists at the path of a backing file. A directory that cannot be examined counts as without free space.
-fn file_place<H: Host>(host: &H, path: &str, facts: &Facts) -> FileFacts {
+/// What exists at the path of a file on a disk. A directory that cannot be examined counts as without free space.
+pub fn file_place<H: Host>(host: &H, path: &str, mounts: &[MountLine]) -> FileFacts {
     let directory = path
         .rsplit_once('/')
         .map_or("/", |(directory, _)| if directory.is_empty() { "/" } else { directory });
-    let mount = proc::mount_of_path(&facts.mounts, directory.as_bytes());
+    let mount = proc::mount_of_path(mounts, directory.as_bytes());
     let space = host.space(directory.as_bytes()).unwrap_or_default();
     FileFacts {
         directory: host.path_kind(directory),

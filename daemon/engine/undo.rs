@@ -13,7 +13,7 @@ use logic::facts::PathKind;
 use logic::human::human;
 use logic::order::{Order, RamdiskOrder};
 use logic::plan::wants_discard;
-use logic::proc::{self, MountLine};
+use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::place::passthrough;
 use logic::record::{MountId, Progress, Record, Target, Undo};
@@ -128,6 +128,13 @@ pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<()
             Err(error) if error.is(Errno::BUSY) && is_mount_point(host, path)? => Ok(()),
             other => Ok(other?),
         },
+        Undo::RemoveSwapFile(file) => {
+            let swaps = gather::swaps(host)?;
+            if let Some(swap) = swaps.iter().find(|swap| swap.path == *file.path) {
+                has_room(host, swap, &file.path)?;
+            }
+            Ok(host.remove_swap_file(file)?)
+        }
         Undo::RemoveDevice { .. } | Undo::Reset { .. } | Undo::SwapOff { .. } => Ok(()),
     }
 }
@@ -190,11 +197,15 @@ fn restore_algorithm<H: Host>(host: &mut H, number: u32, record: &Record) -> Res
 pub fn memory_can_take<H: Host>(host: &H, number: u32) -> Result<(), Error> {
     let swaps = gather::swaps(host)?;
     let Some(swap) = swaps.iter().find(|swap| swap.zram_number() == Some(number)) else { return Ok(()) };
+    has_room(host, swap, &format!("zram{number}"))
+}
+
+fn has_room<H: Host>(host: &H, swap: &SwapLine, name: &str) -> Result<(), Error> {
     let memory = gather::memory(host)?;
     let reserve = memory.total_kib / RESERVE_SHARE;
     if swap.used_kib + reserve > memory.available_kib {
         let message = format!(
-            "zram{number}: deactivate swap: its {} would not fit into the {} of memory that are available",
+            "{name}: deactivate swap: its {} would not fit into the {} of memory that are available",
             human(swap.used_kib.saturating_mul(1024)),
             human(memory.available_kib.saturating_mul(1024)),
         );

@@ -18,7 +18,7 @@ use logic::device::attribute::Attribute;
 use logic::error::Error;
 use logic::facts::PathKind;
 use logic::order::Order;
-use logic::record::MountId;
+use logic::record::{MountId, SwapFile};
 use logic::vm::Tunable;
 
 /// Bytes as text; what is not UTF-8 is replaced.
@@ -323,6 +323,8 @@ pub trait Host {
     fn swap_on(&mut self, number: u32, spec: SwapSpec) -> Result<(), HostError>;
     /// Deactivates swap, in a child process: during swapoff(2) the caller is the preferred victim of the OOM killer.
     fn swap_off(&mut self, number: u32) -> Result<(), HostError>;
+    /// Deactivates swap on this file if it is active, as [`Host::swap_off`], and removes it. Another file at its path stays.
+    fn remove_swap_file(&mut self, file: &SwapFile) -> Result<(), HostError>;
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError>;
     /// Changes the options of a mounted file system.
     fn remount(&mut self, spec: &MountSpec) -> Result<(), HostError>;

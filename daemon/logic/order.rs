@@ -296,6 +296,8 @@ pub struct BenchSwap {
     pub algorithms: Vec<Algorithm>,
     /// Values of `vm.page-cluster`; empty for all up to 3.
     pub page_clusters: Vec<u8>,
+    /// Directory on a disk for a swap file to compare with.
+    pub disk: Option<PathBuf>,
 }
 
 impl RamdiskOrder {

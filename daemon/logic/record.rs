@@ -253,6 +253,17 @@ impl MountId {
     }
 }
 
+/// A swap file, to tell it from others at the same path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwapFile {
+    pub path: String,
+    /// Device number of its file system.
+    pub device: (u32, u32),
+    pub inode: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
 /// What to do about a device that another program has taken over: an imperative, lower case, no full stop.
 pub fn adopt_or_forget(target: &Target) -> String {
     let file = target.file_name();
@@ -336,6 +347,8 @@ pub enum Undo {
     },
     /// Remove a directory that we created, if it is empty.
     RemoveDirectory { path: String },
+    /// `swapoff` a file on a disk if it is active, after checking that memory has space for the pages, and remove it.
+    RemoveSwapFile(SwapFile),
 }
 
 /// Name of the encrypted mapping for `zramN`, and of the loop device of its file, by which they are recognised.

@@ -18,7 +18,7 @@ use logic::error::Error;
 use logic::facts::PathKind;
 use logic::order::Order;
 use logic::proc::zram_number;
-use logic::record::{MountId, SCRATCH};
+use logic::record::{MountId, SCRATCH, SwapFile};
 use logic::vm::Tunable;
 
 /// A process. Its locks are released when it ends or is killed.
@@ -564,6 +564,11 @@ impl Host for SimHost {
 
     fn swap_off(&mut self, number: u32) -> Result<(), HostError> {
         self.act(zram(number), "swapoff", |state, _| state.swap_off(number))
+    }
+
+    fn remove_swap_file(&mut self, file: &SwapFile) -> Result<(), HostError> {
+        // Only measurements on the real machine make them, so here it is always gone.
+        self.act(&file.path, "remove it", |_, _| Ok(()))
     }
 
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {

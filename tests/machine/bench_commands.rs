@@ -4,14 +4,16 @@
 //! After any end, also a kill, nothing of them is left.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::support::mounted::Mounted;
 use crate::support::{
     CTL, bench_run, can_use_real_kernel, eventually, has_program, real_kernel_lock, scratch_is_recorded,
     texts,
 };
 use serde_json::Value;
+use tempfile::TempDir;
 
 fn bench(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("bench").args(words).output().unwrap()
@@ -124,7 +126,7 @@ fn swap_times_faults_and_leaves_the_machine_as_it_was() {
         "--json=short",
     ]);
     let found = json(&output);
-    assert_eq!(found["schema_version"], 2);
+    assert_eq!((&found["schema_version"], &found["disk"]), (&3.into(), &Value::Null));
     let rows = found["results"].as_array().unwrap();
     let clusters: Vec<u64> = rows.iter().map(|row| row["page_cluster"].as_u64().unwrap()).collect();
     assert_eq!(clusters, [0, 3]);
@@ -139,6 +141,98 @@ fn swap_times_faults_and_leaves_the_machine_as_it_was() {
     assert_eq!(machine(), before);
 }
 
+/// A file system in a file.
+struct Image {
+    // Dropped first.
+    mount: Mounted,
+    directory: TempDir,
+}
+
+impl Image {
+    /// `None`, with the reason printed, if that is impossible.
+    fn new(fs_type: &str, bytes: u64) -> Option<Image> {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = directory.path().join("mounted");
+        fs::create_dir(&at).unwrap();
+        let mount = Mounted::image(&directory.path().join("image"), fs_type, bytes, &at)?;
+        fs::create_dir(at.join("empty")).unwrap();
+        Some(Image { mount, directory })
+    }
+
+    /// An empty directory on it.
+    fn empty(&self) -> PathBuf {
+        self.directory.path().join("mounted/empty")
+    }
+}
+
+#[test]
+fn swap_on_a_disk_is_compared_and_its_file_is_removed() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let before = machine();
+    for fs_type in ["ext4", "xfs", "btrfs"] {
+        let Some(image) = Image::new(fs_type, 400 << 20) else { continue };
+        let directory = image.empty();
+        let path = directory.to_str().unwrap();
+        let words =
+            ["swap", "--memory", "16MiB", "--algorithm", "lzo-rle", "--page-cluster", "0,3", "--disk", path];
+        let asked = bench(&words);
+        let (_, said) = texts(&asked);
+        assert_eq!(asked.status.code(), Some(1), "{asked:?}");
+        assert!(said.contains(&format!("about 64.0 MiB to {path} ({fs_type}): 16.0 MiB twice")), "{said}");
+        assert!(said.contains("Nothing was written"), "{said}");
+
+        let found = json(&bench(&[&words[..], &["--yes", "--json=short"]].concat()));
+        assert_eq!(found["disk"], format!("{path} ({fs_type})"));
+        let rows = found["results"].as_array().unwrap();
+        let algorithms: Vec<Option<&str>> = rows.iter().map(|row| row["algorithm"].as_str()).collect();
+        assert_eq!(algorithms, [Some("lzo-rle"), Some("lzo-rle"), None, None]);
+        for row in &rows[2..] {
+            for rate in ["swap_out_per_second", "random_in_per_second", "sequential_in_per_second"] {
+                assert!(row[rate].as_u64().unwrap() > 0, "{rate}: {row}");
+            }
+            assert!(row["ratio"].is_null() && row["fault"]["requests"].as_u64() > Some(0), "{row}");
+        }
+        assert_eq!(machine(), before);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_be_measured_is_refused_before_anything_is_written() {
+    if !can_use_real_kernel() {
+        return;
+    }
+    let _lock = real_kernel_lock();
+    let before = machine();
+    let Some(image) = Image::new("ext4", 64 << 20) else { return };
+    let small = image.empty();
+    let other = small.join(".zramd-bench.swap");
+    let tmpfs = tempfile::tempdir_in("/dev/shm").unwrap();
+    let try_on = |path: &str, status: i32, expected: &str| {
+        let output = bench(&["swap", "--memory", "16MiB", "--algorithm", "lzo-rle", "--disk", path, "--yes"]);
+        let said = texts(&output).1;
+        assert_eq!(output.status.code(), Some(status), "{path}: {output:?}");
+        assert!(said.contains(path) && said.contains(expected), "{path}: {said}");
+    };
+    try_on("/nowhere", 1, "no such file");
+    try_on("/etc/hostname", 7, "not a directory");
+    try_on(tmpfs.path().to_str().unwrap(), 7, "tmpfs");
+    fs::write(small.join("../fill"), vec![1; 16 << 20]).unwrap();
+    try_on(small.to_str().unwrap(), 7, "--memory");
+    fs::remove_file(small.join("../fill")).unwrap();
+    fs::write(&other, "text").unwrap();
+    try_on(small.to_str().unwrap(), 7, ".zramd-bench.swap");
+    assert_eq!(fs::read_to_string(&other).unwrap(), "text");
+    fs::remove_file(&other).unwrap();
+    image.mount.remount("ro");
+    try_on(small.to_str().unwrap(), 7, "read-only");
+    assert_eq!(fs::read_dir(&small).unwrap().count(), 0);
+    assert_eq!(machine(), before);
+}
+
 /// Kills `zramd-worker` during `bench ramdisk` and `bench swap`; with `both`, also the program that waits for it.
 fn killed(both: bool, then: impl Fn()) {
     if !can_use_real_kernel() {
@@ -148,14 +242,30 @@ fn killed(both: bool, then: impl Fn()) {
     let before = machine();
     let cluster = read("/proc/sys/vm/page-cluster");
     let other = if cluster.trim() == "1" { "2" } else { "1" };
-    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-    let path = directory.path().to_str().unwrap();
-    for words in
-        [&["ramdisk", "--size", "64MiB", path][..], &["swap", "--memory", "64MiB", "--page-cluster", other]]
-    {
+    let Some(image) = Image::new("ext4", 400 << 20) else { return };
+    let directory = image.empty();
+    let path = directory.to_str().unwrap();
+    let on_disk = [
+        "swap",
+        "--memory",
+        "64MiB",
+        "--page-cluster",
+        other,
+        "--algorithm",
+        "lzo-rle",
+        "--disk",
+        path,
+        "--yes",
+    ];
+    for words in [
+        &["ramdisk", "--size", "64MiB", path][..],
+        &["swap", "--memory", "64MiB", "--page-cluster", other],
+        &on_disk,
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_zramdctl"));
         let mut client = command.arg("bench").args(words).stdout(Stdio::null()).spawn().unwrap();
         eventually("a device in use", || match words[0] {
+            "swap" if words.contains(&"--disk") => read("/proc/swaps").contains(path),
             "swap" => read("/proc/sys/vm/page-cluster") != cluster,
             _ => scratch_is_recorded(),
         });
@@ -171,7 +281,7 @@ fn killed(both: bool, then: impl Fn()) {
         eventually("the end of the worker", || !Path::new(&format!("/proc/{worker}")).exists());
         then();
         assert_eq!(machine(), before);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
     }
 }
 
@@ -251,6 +361,7 @@ fn wrong_words_are_wrong_usage() {
         &["ramdisk", "--algorithm", "zstd(level"],
         &["swap", "--page-cluster", "4"],
         &["swap", "--page-cluster", "3-1"],
+        &["swap", "--yes"],
         &["swap", "word"],
         &["run", "--seconds", "0.1"],
         &["run", "--threads", "0"],

@@ -12,7 +12,7 @@ use host::{
 use logic::device::attribute::Attribute;
 use logic::facts::PathKind;
 use logic::order::Order;
-use logic::record::MountId;
+use logic::record::{MountId, SwapFile};
 use logic::vm::Tunable;
 
 /// The real machine, until the kill.
@@ -232,6 +232,9 @@ impl Host for Killer {
     }
     fn swap_off(&mut self, number: u32) -> Result<(), HostError> {
         self.spend().swap_off(number)
+    }
+    fn remove_swap_file(&mut self, file: &SwapFile) -> Result<(), HostError> {
+        self.spend().remove_swap_file(file)
     }
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {
         self.spend().mount(spec)

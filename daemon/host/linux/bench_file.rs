@@ -88,6 +88,13 @@ impl Directory {
         Ok(space.f_bavail * space.f_frsize)
     }
 
+    /// Whether nothing can be written there.
+    pub fn is_read_only(&self) -> Result<bool, HostError> {
+        let found =
+            rustix::fs::fstatvfs(&self.fd).map_err(|errno| HostError::new(&self.shown, "statvfs", errno))?;
+        Ok(found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+    }
+
     /// Type of its file system.
     pub fn fs_type(&self) -> Result<String, HostError> {
         let status =

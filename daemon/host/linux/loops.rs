@@ -109,12 +109,17 @@ fn make(root: &Path, path: &str, bytes: u64) -> Result<OwnedFd, HostError> {
         }
         other => other.map_err(failed("create"))?,
     };
-    // For copy-on-write file systems such as btrfs: write in place, without checksums or compression.
-    if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
-        rustix::fs::ioctl_setflags(&file, flags | IFlags::NOCOW).ok();
-    }
-    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes).map_err(failed("allocate its space"))?;
+    allocate(&file, bytes).map_err(failed("allocate its space"))?;
     Ok(file)
+}
+
+/// Allocates the space of a file that is empty yet.
+pub(super) fn allocate(file: &OwnedFd, bytes: u64) -> rustix::io::Result<()> {
+    // For copy-on-write file systems such as btrfs: write in place, without checksums or compression.
+    if let Ok(flags) = rustix::fs::ioctl_getflags(file) {
+        rustix::fs::ioctl_setflags(file, flags | IFlags::NOCOW).ok();
+    }
+    rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes)
 }
 
 fn open(path: &Path, shown: &str, flags: OFlags) -> Result<OwnedFd, HostError> {

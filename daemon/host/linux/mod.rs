@@ -37,6 +37,7 @@ pub mod ramdisk;
 pub mod shutdown;
 pub mod store;
 mod swap;
+pub mod swap_file;
 pub mod test_letters;
 pub mod unit_files;
 pub mod work;
@@ -63,7 +64,7 @@ use logic::facts::PathKind;
 use logic::order::Order;
 use logic::proc::{MountLine, parse_device_number, zram_number};
 use logic::ramdisk::place::ramdisk_at;
-use logic::record::{MountId, SCRATCH, crypt_name};
+use logic::record::{MountId, SCRATCH, SwapFile, crypt_name};
 use logic::vm::Tunable;
 
 /// File with the memory pressure level, for programs that do not use D-Bus.
@@ -547,6 +548,10 @@ impl Host for LinuxHost {
 
     fn swap_off(&mut self, number: u32) -> Result<(), HostError> {
         swap::off(&self.node(number), &object(number))
+    }
+
+    fn remove_swap_file(&mut self, file: &SwapFile) -> Result<(), HostError> {
+        swap_file::remove(file)
     }
 
     fn mount(&mut self, spec: &MountSpec) -> Result<(), HostError> {

@@ -24,6 +24,21 @@ pub fn page_out(memory: &mut [u8]) -> Result<(), HostError> {
         .map_err(|errno| HostError::new("memory", "page out", errno))
 }
 
+/// Which pages are in memory, also those on their way to swap (mincore(2)). `memory` begins at the start of a page, or what is before
+/// the first one is left out.
+#[allow(unsafe_code)]
+pub fn in_memory(memory: &mut [u8]) -> Result<Vec<bool>, HostError> {
+    let page = rustix::param::page_size();
+    let skipped = memory.as_ptr().align_offset(page).min(memory.len());
+    let inside = &mut memory[skipped..];
+    let mut found = vec![0; inside.len() / page];
+    // SAFETY: the range is borrowed, and `found` has a byte for each of its pages.
+    if unsafe { libc::mincore(inside.as_mut_ptr().cast(), found.len() * page, found.as_mut_ptr()) } == 0 {
+        return Ok(found.into_iter().map(|byte: u8| byte & 1 == 1).collect());
+    }
+    Err(HostError::io("memory", "mincore", &std::io::Error::last_os_error()))
+}
+
 /// Major page faults of this thread.
 #[allow(unsafe_code)]
 pub fn major_faults() -> u64 {

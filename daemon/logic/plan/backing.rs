@@ -16,7 +16,7 @@ const SHARE_PERCENT: u64 = 15;
 /// Space that always remains free: a tenth of the file system, but at most this.
 const FLOOR_BYTES: u64 = 1536 << 20;
 /// File systems that keep (or may keep) files in memory, or that need memory to write while it is short.
-const UNFIT: [&str; 12] = [
+const UNFIT: [&str; 14] = [
     "tmpfs",
     "ramfs",
     "devtmpfs",
@@ -28,6 +28,8 @@ const UNFIT: [&str; 12] = [
     "cifs",
     "smb3",
     "9p",
+    "ceph",
+    "virtiofs",
     "fuse",
 ];
 
@@ -70,12 +72,16 @@ fn unfit(path: &str, file: &FileFacts) -> Option<String> {
     if file.kind != PathKind::Missing {
         return Some(format!("{path} exists already, and zramd makes the file itself"));
     }
+    no_disk(file).map(|what| format!("{path} would be on {what}, not on a disk of this machine"))
+}
+
+/// What the file would be on if that is not a disk of this machine.
+pub fn no_disk(file: &FileFacts) -> Option<&str> {
     let fs_type = file.fs_type.as_str();
-    if UNFIT.contains(&fs_type.split('.').next().unwrap_or_default()) || file.on_zram {
-        let what = if file.on_zram { "zram" } else { fs_type };
-        return Some(format!("{path} would be on {what}, not on a disk of this machine"));
+    if file.on_zram {
+        return Some("zram");
     }
-    None
+    UNFIT.contains(&fs_type.split('.').next().unwrap_or_default()).then_some(fs_type)
 }
 
 /// The steps that set up the store, or why there is no write-back.

@@ -31,6 +31,7 @@ use super::overlay::ENABLED;
 use super::ramdisk::place::ramdisk_at;
 use super::record::{Record, Target, Undo};
 use super::request::{Purpose, Request};
+pub use backing::{file_size, no_disk};
 pub use check::excess;
 pub use step::Step;
 

@@ -321,6 +321,7 @@ impl fmt::Display for Undo {
                 write!(f, "set {tunable} to {before} again if it is still {ours}")
             }
             Undo::RemoveDirectory { path } => write!(f, "remove the directory {path} if it is empty"),
+            Undo::RemoveSwapFile(file) => write!(f, "deactivate swap on {} and remove it", file.path),
         }
     }
 }
