@@ -171,7 +171,7 @@ def part_d(results, data, _, ctl):
 
 
 def part_e(results, data, _, ctl):
-    """`zramdctl bench swap --disk`: pages out and in, beside zram."""
+    """`zramdctl bench swap --disk PATH`: pages out and in, beside zram."""
     for number in range(1, ROUNDS + 1):
         words = ["bench", "swap", "--memory", "128MiB", "--data", data, "--disk", "/var/tmp", "--yes", "--json=short"]
         report = json.loads(run(ctl, *words).stdout)
