@@ -176,6 +176,9 @@ impl<R> Stored<R> {
 pub struct Brief {
     /// The choice.
     pub verdict: BriefVerdict,
+    /// Share of the time that the measuring thread had to wait for its CPU; see `Report` in `bench/report.rs`.
+    #[serde(default)]
+    pub waited_share: f64,
 }
 
 /// Reason and suggestions of a verdict; see `Verdict` in `bench/report.rs`.

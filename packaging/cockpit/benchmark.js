@@ -37,7 +37,10 @@ export class Benchmark {
         const rows = verdict.Results || [];
         const parts = [
             verdict.Chosen && cockpit.format(_("Chosen: $0, for $1, on $2."), verdict.Chosen, verdict.Profile, time(verdict.Timestamp)),
-            verdict.Reason,
+            verdict.Reason && `${verdict.Reason}.`,
+            verdict.WaitedShare >= 0.1 &&
+                cockpit.format(_("The measurement had to wait for its processor $0 % of the time, so throughput is left out."), Math.round(verdict.WaitedShare * 100)),
+            verdict.Provisional && cockpit.format(_("It is provisional: $0."), verdict.Provisional),
         ];
         say(this.sentence, parts.filter(Boolean).join(" "));
         this.adopt.hidden = !verdict.Chosen;

@@ -194,6 +194,13 @@ impl Benchmark {
         self.found().await.map_or_else(|_| String::new(), |stored| stored.provisional().to_owned())
     }
 
+    /// Share of the time, 0 to 1, in which the measurement had to wait for its CPU. From 0.1 on it was disturbed: algorithm, ratios and
+    /// medians hold, and the bytes per second of `Results` are 0.
+    #[zbus(property)]
+    async fn waited_share(&self) -> f64 {
+        self.found().await.map_or(0.0, |stored| stored.report.waited_share)
+    }
+
     /// What was measured, the chosen algorithm first, then by score: algorithm, bytes stored per byte of memory that holds them, median
     /// nanoseconds of a read and of a write of a page, bytes per second of all CPUs together for both, and why it cannot be chosen, or
     /// empty.
