@@ -60,7 +60,9 @@ pub(crate) async fn follow_verdict(core: Arc<Core>) {
 
 /// At each change of the directory with the verdict: adopts a verdict for another algorithm than that of the last one.
 async fn adopt_others(core: &Arc<Core>, written: &Notify) {
-    let mut last = chosen(core).await;
+    // The directory is looked at once before anything has changed in it.
+    written.notified().await;
+    let mut last = None;
     loop {
         written.notified().await;
         let now = chosen(core).await;
