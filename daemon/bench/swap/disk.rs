@@ -81,21 +81,21 @@ impl Disk {
         let page = usize::try_from(host.page_size()).unwrap_or(4096);
         let header = swap_header::build(self.bytes, page, host.random(), LABEL)
             .map_err(|error| Error::failed(format!("{}: write a swap header: {error}", self.shown)))?;
-        swap_file::make(&self.directory, self.bytes, &header).map_err(|error| self.explained(error))
+        swap_file::make(&self.directory, self.bytes, &header).map_err(explained)
     }
+}
 
-    /// The error of a step with the file.
-    pub(super) fn explained(&self, error: HostError) -> Error {
-        let unsupported = [rustix::io::Errno::INVAL, rustix::io::Errno::OPNOTSUPP, rustix::io::Errno::ISDIR];
-        if unsupported.iter().any(|errno| error.is((*errno).into())) {
-            let message = format!("{error}: this file system has no swap files; {REMEDY}");
-            return Error::new(ErrorKind::Unsupported, message);
-        }
-        if error.is(Errno::EXIST) {
-            let message =
-                format!("{error}, and zramd did not make it; move it away, or choose another directory");
-            return Error::new(ErrorKind::Unsafe, message);
-        }
-        error.into()
+/// The error of a step with the file.
+pub(super) fn explained(error: HostError) -> Error {
+    let unsupported = [rustix::io::Errno::INVAL, rustix::io::Errno::OPNOTSUPP, rustix::io::Errno::ISDIR];
+    if unsupported.iter().any(|errno| error.is((*errno).into())) {
+        let message = format!("{error}: this file system has no swap files; {REMEDY}");
+        return Error::new(ErrorKind::Unsupported, message);
     }
+    if error.is(Errno::EXIST) {
+        let message =
+            format!("{error}, and zramd did not make it; move it away, or choose another directory");
+        return Error::new(ErrorKind::Unsafe, message);
+    }
+    error.into()
 }

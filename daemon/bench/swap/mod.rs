@@ -167,7 +167,7 @@ impl Run<'_> {
         let file = disk.file(self.host)?;
         let off = Undo::RemoveSwapFile(file.identity().clone());
         scratch.note(self.host, off.clone())?;
-        file.activate(PRIORITY).map_err(|error| disk.explained(error))?;
+        file.activate(PRIORITY).map_err(disk::explained)?;
         Ok(off)
     }
 
