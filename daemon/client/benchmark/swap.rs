@@ -101,7 +101,7 @@ mod tests {
         let cells: Vec<&str> = line.split_whitespace().collect();
         let expected = ["zstd", "3", "3.00", "90000", "50000", "60000", "1.0", "20.0", "10.0", "30.0"];
         assert_eq!(cells, expected);
-        assert!(text.contains("\n/srv (ext4)        3      -     90000"), "{text}");
+        assert!(text.contains("\n/srv (ext4)        3      -  90000"), "{text}");
         assert!(text.ends_with("Note: a.\n"), "{text}");
     }
 }
