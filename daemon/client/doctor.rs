@@ -16,6 +16,7 @@ use super::style::Style;
 use bench::keep;
 use engine::Error;
 use engine::gather;
+use engine::ramdisk;
 use engine::reload::{Scope, Survey};
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files, process, unit_files};
@@ -34,7 +35,6 @@ use logic::proc::{self, Mounts, SwapLine, kernel_version};
 use logic::ramdisk_health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 use logic::verdict::Unusable;
-use store;
 
 /// Symbolic links that the kernel follows in a path (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
@@ -457,7 +457,7 @@ fn look() -> Standing {
 
 fn not_loading(root: &Path) -> Option<String> {
     let root = std::fs::File::open(root).ok()?;
-    store::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
+    ramdisk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
 }
 
 /// Whether this is a release before Linux 5.13.

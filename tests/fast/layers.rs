@@ -9,14 +9,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The crates below `daemon/`, from the bottom up, and the crates that each may use.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("logic", &[]),
     ("host", &["logic"]),
-    ("store", &["logic", "host"]),
-    ("engine", &["logic", "host", "store"]),
+    ("engine", &["logic", "host"]),
     ("bench", &["logic", "host", "engine"]),
     ("service", &["logic", "host", "engine"]),
-    ("client", &["logic", "host", "store", "engine", "bench", "service"]),
+    ("client", &["logic", "host", "engine", "bench", "service"]),
     ("sim", &["logic", "host"]),
 ];
 
@@ -28,11 +27,11 @@ const RESERVED: [(&str, &[&str]); 4] = [
     ("tokio", &["service", "client"]),
     ("zbus", &["service", "client"]),
     ("rustix", &["host", "bench", "service"]),
-    ("libc", &["host", "store", "service"]),
+    ("libc", &["host", "engine", "service"]),
 ];
 
 /// Names that a crate must not use although Cargo allows it.
-const FORBIDDEN: [(&str, &[&str]); 6] = [
+const FORBIDDEN: [(&str, &[&str]); 5] = [
     (
         "logic",
         &[
@@ -51,7 +50,6 @@ const FORBIDDEN: [(&str, &[&str]); 6] = [
         ],
     ),
     ("host", &["logic::config::settings"]),
-    ("store", &["async fn", "std::fs"]),
     ("engine", &["async fn", "std::fs"]),
     ("bench", &["async fn", "std::fs"]),
     ("client", &["engine::apply", "engine::provision"]),

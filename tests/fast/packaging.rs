@@ -341,7 +341,6 @@ fn is_ours(crate_name: &str) -> bool {
         "zramd-service",
         "zramd-client",
         "zramd-sim",
-        "zramd-store",
     ]
     .contains(&crate_name)
 }

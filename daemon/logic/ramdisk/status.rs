@@ -107,7 +107,7 @@ pub struct RamdiskStatus {
     pub last_save_message: String,
     /// Number of entries that the last successful save left out or could not save completely, by reason.
     pub last_save_omitted: BTreeMap<Reason, u64>,
-    /// Size of all snapshots together in bytes.
+    /// Size of all snapshots in bytes.
     pub store_bytes: u64,
     /// Bytes that the next save probably needs in the store; 0 without a snapshot.
     pub next_save_bytes: u64,
@@ -119,8 +119,6 @@ pub struct RamdiskStatus {
     pub snapshots: Vec<SnapshotLine>,
     /// Names of damaged files that were set aside.
     pub set_aside: Vec<String>,
-    /// How to unpack snapshots of earlier versions, which this one does not load; or empty.
-    pub old_snapshots: String,
 }
 
 impl RamdiskStatus {
@@ -141,7 +139,7 @@ pub struct SnapshotLine {
     pub time_usec: u64,
     /// Bytes of its files.
     pub raw_bytes: u64,
-    /// Bytes of its file; contents that other snapshots have, too, may be in theirs.
+    /// Bytes of its archive.
     pub stored_bytes: u64,
     /// Number of files, directories and other entries.
     pub entries: u64,
@@ -149,7 +147,7 @@ pub struct SnapshotLine {
     pub reason: SaveReason,
     /// Whether files changed during the save.
     pub fuzzy: bool,
-    /// Whether its end and manifest are intact.
+    /// Whether its manifest is valid.
     pub good: bool,
     /// Why it is pinned; or empty.
     pub pinned: String,
