@@ -68,7 +68,7 @@ fn zswap_alone() -> Finding {
         Code::ZswapWithoutSwap,
         "",
         "[zswap] enables zswap, but no swap on a disk is in use, so nothing is compressed by it",
-        "switch on swap on a disk (`zramdctl init` says how), or use zram: a section [zram0], and enabled = false in [zswap]",
+        "switch on swap on a disk (/usr/share/doc/zramd/zram-or-zswap.md says how), or use zram: a section [zram0], and enabled = false in [zswap]",
     )
 }
 
