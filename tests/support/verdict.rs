@@ -37,7 +37,7 @@ impl Verdict {
             provisional: String::new(),
             outdated: String::new(),
             report: serde_json::json!({
-                "verdict": { "reason": "", "page_cluster": 0, "swappiness": null },
+                "verdict": { "reason": "", "page_cluster": 0, "swappiness": null }, "waited_share": 0.05,
                 "results": [{
                     "algorithm": algorithm, "parameters": {}, "ratio_total": 2.5,
                     "read": { "p50_ns": 3e3, "bytes_per_second": { "value": 2e9 } },
