@@ -58,7 +58,7 @@ const RATES: usize = 5;
 /// Processor time of each thread for one of them.
 const RATE: Duration = Duration::from_millis(10);
 /// A run ends without a result if it takes longer than this and [`PATIENCE_FACTOR`] times the processor time that it got.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_FACTOR: u32 = 4;
 
 /// Result of a benchmark.
