@@ -227,7 +227,7 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
             pass.note(start.elapsed(), length);
             result?;
         }
-        let processor = clock::thread_processor_time().saturating_sub(before);
+        let processor = clock::thread_processor_time_since(before);
         pass.note_batch(processor, began.elapsed(), batch.len());
         for (place, &first) in batch.iter().enumerate().filter(|_| !writes && spec.verify) {
             if buffer.bytes()[place * length..][..length] != data.bytes()[first * page..][..length] {

@@ -78,7 +78,8 @@ struct Run<'a, H: Host> {
     host: &'a mut H,
     options: &'a Options,
     begun: Instant,
-    /// Processor time of this thread before.
+    /// When measuring began, and the processor time of this thread then. A whole file may take long to read before.
+    measuring: Instant,
     processor: Duration,
     usage: Usage,
     scratch: Scratch,
@@ -125,10 +126,11 @@ pub fn run<H: Host>(
     }
     let scratch = Scratch::create(host, &options.configured)?;
     let node = PathBuf::from(format!("/dev/zram{}", scratch.number()));
-    let processor = clock::thread_processor_time();
+    let (measuring, processor) = (Instant::now(), clock::thread_processor_time());
     let more = (sample.pages.count() as f64 / options.pages as f64).max(1.0);
     let budget = options.budget.mul_f64(more);
-    let mut run = Run { host, options, begun, processor, usage, scratch, node, sample, budget, report };
+    let mut run =
+        Run { host, options, begun, measuring, processor, usage, scratch, node, sample, budget, report };
     let mut measured = run.measure();
     // Release the device also after an error.
     let Run { host, scratch, .. } = run;
@@ -186,7 +188,7 @@ fn pages_that_fit<H: Host>(host: &H, options: &Options) -> Result<usize, Stopped
 impl<H: Host> Run<'_, H> {
     /// Processor time of this run.
     fn used(&self) -> Duration {
-        clock::thread_processor_time().saturating_sub(self.processor)
+        clock::thread_processor_time_since(self.processor)
     }
 
     fn left(&self) -> Duration {
@@ -201,13 +203,13 @@ impl<H: Host> Run<'_, H> {
             return Err(cancelled());
         }
         let aborted = |why| Err(Stopped::Postponed(format!("the benchmark was aborted: {why}")));
-        let (elapsed, used) = (self.begun.elapsed(), self.used());
+        let (elapsed, used) = (self.measuring.elapsed(), self.used());
         if elapsed > PATIENCE + PATIENCE_FACTOR * used {
             let (elapsed, used) = (elapsed.as_secs_f64(), used.as_secs_f64());
             return aborted(format!("in {elapsed:.0} s it got {used:.1} s of a busy processor"));
         }
         let now = gather::usage(self.host);
-        quiet::meanwhile(&self.usage, &now, elapsed, self.options.idle).map_or(Ok(()), aborted)
+        quiet::meanwhile(&self.usage, &now, self.begun.elapsed(), self.options.idle).map_or(Ok(()), aborted)
     }
 
     fn threads(&self) -> usize {
@@ -279,7 +281,8 @@ impl<H: Host> Run<'_, H> {
         let mut rows = rows(&trials, &scored, &baseline, &choice);
         if report::is_disturbed(waited_share) {
             for row in &mut rows {
-                (row.read.bytes_per_second, row.write.bytes_per_second) = <(Estimate, Estimate)>::default();
+                row.read.bytes_per_second = Estimate::default();
+                row.write.bytes_per_second = Estimate::default();
             }
         }
         let verdict = self.verdict(&chosen, &choice, &rows, &page_clusters);

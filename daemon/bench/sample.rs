@@ -59,7 +59,7 @@ const ENOUGH: usize = 2048;
 const SPARSE: u64 = 16;
 /// Neighbouring pages of a process or of swap that are read together.
 const RUN: usize = 16;
-/// Processor time for collecting pages.
+/// Processor time for collecting pages: load makes a sample take longer, and not smaller.
 const PATIENCE: Duration = Duration::from_millis(350);
 /// Time for reading a file, which is named explicitly and may be on a slow disk.
 const PATIENCE_WITH_FILE: Duration = Duration::from_secs(3);
@@ -217,11 +217,6 @@ pub fn source_now<H: Host>(host: &H, configured: PageSource) -> &'static str {
     if calibrating_swap(host).is_ok_and(|found| found.is_some()) { "calibrated" } else { "generator" }
 }
 
-/// Processor time of this thread since then: load makes a sample take longer, and not smaller.
-fn since(begun: Duration) -> Duration {
-    clock::thread_processor_time().saturating_sub(begun)
-}
-
 /// Pages in swap; `None` if there are too few. At most half of them are read, because reading a page marks it as used.
 fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sample>, Error> {
     let page = host.page_size();
@@ -239,7 +234,9 @@ fn swap<H: Host>(host: &H, wanted: usize, random: &mut Rng) -> Result<Option<Sam
     // use.
     let front = (used + used / 4).min(slots);
     let (mut tries, mut seen) = (0_u64, BTreeSet::new());
-    while !page_buffer.is_full() && (!tries.is_multiple_of(8) || since(begun) < PATIENCE) {
+    while !page_buffer.is_full()
+        && (!tries.is_multiple_of(8) || clock::thread_processor_time_since(begun) < PATIENCE)
+    {
         let among = if tries.is_multiple_of(2) { slots } else { front };
         let first = random.u64(..(among / RUN as u64).max(1));
         tries += 1;
@@ -289,7 +286,7 @@ fn processes_pages(processes: &[u32], wanted: usize, random: &mut Rng) -> Result
     let mut open: Option<(u32, ProcessMemory)> = None;
     let mut seen = BTreeSet::new();
     let begun = clock::thread_processor_time();
-    while !page_buffer.is_full() && since(begun) < PATIENCE {
+    while !page_buffer.is_full() && clock::thread_processor_time_since(begun) < PATIENCE {
         let at = random.u64(..total);
         let index = ends.partition_point(|end| *end <= at);
         let (process, range) = &ranges[index];

@@ -20,6 +20,11 @@ pub fn thread_processor_time() -> Duration {
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+/// Processor time of the calling thread since it had this much: other programs do not lengthen it.
+pub fn thread_processor_time_since(before: Duration) -> Duration {
+    thread_processor_time().saturating_sub(before)
+}
+
 /// Time since 1970 if the kernel considers its clock synchronised.
 pub fn synchronised() -> Option<Duration> {
     if !is_synchronised() {
