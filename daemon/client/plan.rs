@@ -67,7 +67,7 @@ pub fn run(cli: &Cli, force: bool, json: Json) -> Result<ExitStatus, Error> {
         Ok(rows) => {
             let mut plan = read::check(&read::config(read::daemons_file(cli).as_ref()));
             plan.problems.retain(|found| found.code != Code::Refused);
-            show(cli, &rows, &plan, json)
+            show(cli, &rows, &plan, &benchmark::followers(cli), json)
         }
         Err(failure) if failure.kind == ErrorKind::NotRunning => {
             out::note("zramd.service cannot be reached; this plan was made without it");
@@ -96,9 +96,10 @@ fn here(cli: &Cli, file: Option<&PathBuf>, forced: bool, json: Json) -> Result<E
         return Ok(ExitStatus::Failure);
     }
     let survey = read::survey(file, &loaded, Scope { forced, ..Scope::default() })?;
+    let followers = survey.followers(&read::host(), &loaded);
     let changes = survey.changes.into_iter().filter(|change| change.action != Action::Keep);
     let rows: Vec<Row> = changes.map(Change::on_the_bus).collect();
-    show(cli, &rows, &survey.plan, json)
+    show(cli, &rows, &survey.plan, &followers, json)
 }
 
 /// Prints findings to standard error, unless they are in the JSON form.
@@ -109,12 +110,17 @@ fn tell<'a>(cli: &Cli, findings: impl IntoIterator<Item = &'a Finding>, json: Js
     }
 }
 
-fn show(cli: &Cli, rows: &[Row], plan: &Plan, json: Json) -> Result<ExitStatus, Error> {
+fn show(
+    cli: &Cli,
+    rows: &[Row],
+    plan: &Plan,
+    followers: &[Follower],
+    json: Json,
+) -> Result<ExitStatus, Error> {
     tell(cli, plan.findings(), json);
     let skipped = skipped(rows, plan);
-    let followers = benchmark::followers(cli);
-    let document = document(rows, &skipped, &followers, plan.findings());
-    out::result(json, &document, || text(rows, &skipped, &followers, Style::stdout(cli.color)))?;
+    let document = document(rows, &skipped, followers, plan.findings());
+    out::result(json, &document, || text(rows, &skipped, followers, Style::stdout(cli.color)))?;
     Ok(status(rows))
 }
 

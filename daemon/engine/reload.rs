@@ -39,8 +39,13 @@ impl Survey {
     /// What the planned devices have to do with the verdict of the benchmark; empty if there is none.
     pub fn followers<H: Host>(&self, host: &H, loaded: &Loaded) -> Vec<Follower> {
         let profile = loaded.settings.benchmark.profile;
-        let Ok(stored) = verdict::stored_now::<H, IgnoredAny>(host, profile) else { return Vec::new() };
-        followers(&self.plan, &self.changes, &self.facts, &stored.algorithm)
+        let read = || verdict::stored_now::<H, IgnoredAny>(host, profile).ok().map(|stored| stored.algorithm);
+        let best = match &self.facts.best {
+            Some(found) => found.as_ref().ok().map(|best| best.algorithm.clone()),
+            // The plan did not need it.
+            None => read(),
+        };
+        best.map_or_else(Vec::new, |best| followers(&self.plan, &self.changes, &self.facts, &best))
     }
 }
 

@@ -34,9 +34,6 @@ pub struct Follower {
     pub sentence: String,
     /// What to do about it; empty if nothing is to be done.
     pub remedy: String,
-    /// Whether it uses the algorithm of the verdict all the same, or another change is planned that says so.
-    #[serde(skip)]
-    is_fine: bool,
 }
 
 impl Follower {
@@ -45,7 +42,8 @@ impl Follower {
         let finding = || {
             Finding::new(Level::Note, Code::VerdictNotUsed, &self.object, self.sentence.clone(), &self.remedy)
         };
-        (!self.is_fine).then(finding)
+        // For swap that can be set up again at once, there is the finding of that change.
+        (self.state == State::Not && !self.remedy.is_empty()).then(finding)
     }
 }
 
@@ -105,6 +103,5 @@ fn follower(item: &Item, changes: &[Change], facts: &Facts, verdict: &Algorithm)
             write_auto,
         ),
     };
-    let is_fine = remedy.is_empty() || adopts;
-    Some(Follower { object: name.to_string(), state, sentence, remedy, is_fine })
+    Some(Follower { object: name.to_string(), state, sentence, remedy })
 }
