@@ -116,15 +116,18 @@ pub(super) fn group(item: &Item, facts: &Facts) -> Option<Group> {
         return Some(group);
     }
     let group = Group { request: item.request.clone(), ..Group::new(item.target.clone()) };
-    let step = |(tunable, value): &(Tunable, String)| {
-        let before = value_without(record, *tunable, facts.tunables.get(tunable)?);
-        (before != *value).then(|| Step::SetTunable { tunable: *tunable, before, value: value.clone() })
-    };
+    let step = |(tunable, value): &(Tunable, String)| set(record, facts, *tunable, value);
     Some(Group { retire: record.cloned(), after: request.values.iter().filter_map(step).collect(), ..group })
 }
 
+/// The step that gives a setting this value after the record is undone, unless it has it then, or the kernel lacks it.
+pub(super) fn set(record: Option<&Record>, facts: &Facts, tunable: Tunable, value: &str) -> Option<Step> {
+    let before = value_without(record, tunable, facts.tunables.get(&tunable)?);
+    (before != value).then(|| Step::SetTunable { tunable, before, value: value.to_owned() })
+}
+
 /// The value of a setting after the record is undone.
-pub(super) fn value_without(record: Option<&Record>, wanted: Tunable, now: &str) -> String {
+fn value_without(record: Option<&Record>, wanted: Tunable, now: &str) -> String {
     let undos = record.iter().flat_map(|record| record.undo.iter().rev());
     let restored = undos.fold(now, |value, undo| match undo {
         Undo::RestoreTunable { tunable, before, ours } if *tunable == wanted && ours == value => before,

@@ -1,6 +1,6 @@
 //! zswap: the wanted values, the steps, and what does not fit this machine.
 
-use super::vm::{active, kept, value_without};
+use super::vm::{active, kept, set};
 use super::wanted::{AUTO, bytes};
 use super::{Candidate, Decision, Group, Item, Step, Way, refuse};
 use crate::config::settings::{SizeExpr, ZswapSettings};
@@ -147,10 +147,7 @@ pub(super) fn group(item: &Item, facts: &Facts) -> Option<Group> {
     if let Some(group) = kept(item, facts) {
         return Some(group);
     }
-    let step = |tunable: Tunable, value: &str| {
-        let before = value_without(record, tunable, facts.tunables.get(&tunable)?);
-        (before != value).then(|| Step::SetTunable { tunable, before, value: value.to_owned() })
-    };
+    let step = |tunable: Tunable, value: &str| set(record, facts, tunable, value);
     let mut group = Group {
         request: item.request.clone(),
         retire: record.cloned(),
