@@ -391,8 +391,8 @@ fn the_named_configuration_counts() {
     let config = directory.path().join("zramd.toml");
     fs::write(&config, "[benchmark]\nprofile = \"capacity\"\nsample = \"public\"\n").unwrap();
     // Of one algorithm, so that nothing is kept.
-    let words = ["bench", "run", "--algorithms", "lzo-rle", "--seconds", "10", "--json"];
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_zramdctl")).arg("--config").arg(&config).args(words).output();
-    assert_eq!(json(&output.unwrap())["profile"], "capacity");
+    let words =
+        ["--config", config.to_str().unwrap(), "--algorithms", "lzo-rle", "--seconds", "10", "--json"];
+    let output = bench_run(&words);
+    assert_eq!(json(&output)["profile"], "capacity");
 }
