@@ -158,6 +158,10 @@ fn up_vm(invocation: &Invocation, target: &Target) -> Result<ExitStatus, Error> 
             // Not an error: other swap has a higher priority, and these settings would slow it down.
             show::note(&format!("{target}: not changed: {}", item.reason));
         }
+        Some(item) if item.decision == Decision::Refused => {
+            let kind = item.kind.unwrap_or(ErrorKind::Failed);
+            return Err(Error::new(kind, format!("{target}: {}", item.reason)));
+        }
         Some(_) => {
             let steps = applied.outcomes.iter().flat_map(|outcome| &outcome.done);
             steps.for_each(|step| out::line(&format!("{target}: {step}")));
