@@ -3,21 +3,27 @@
 use super::cell::Cell;
 use logic::figure::{Figure, Unit, Value, named};
 use logic::sample::{DeviceView, RamdiskView, Snapshot};
+use logic::zswap::{self, ZswapView};
 
 /// One line of the list.
 #[derive(Debug, Clone, Copy)]
 pub enum Row<'a> {
     /// A zram device.
     Device(&'a DeviceView),
+    /// zswap.
+    Zswap(&'a ZswapView),
     /// A tmpfs.
     Ramdisk(&'a RamdiskView),
 }
 
 impl<'a> Row<'a> {
-    /// Devices by number, then RAM disks by name.
+    /// Devices by number, zswap, then RAM disks by name.
     pub fn all(snapshot: &'a Snapshot) -> Vec<Row<'a>> {
         let devices = snapshot.devices.iter().map(Row::Device);
-        devices.chain(snapshot.ramdisks.iter().map(Row::Ramdisk)).collect()
+        devices
+            .chain(snapshot.zswap.iter().map(Row::Zswap))
+            .chain(snapshot.ramdisks.iter().map(Row::Ramdisk))
+            .collect()
     }
 
     /// The devices and the RAM disks among these rows.
@@ -26,6 +32,7 @@ impl<'a> Row<'a> {
         for row in rows {
             match row {
                 Row::Device(device) => devices.push(*device),
+                Row::Zswap(_) => {}
                 Row::Ramdisk(disk) => disks.push(*disk),
             }
         }
@@ -36,7 +43,16 @@ impl<'a> Row<'a> {
     pub fn name(self) -> &'a str {
         match self {
             Row::Device(device) => &device.name,
+            Row::Zswap(_) => zswap::NAME,
             Row::Ramdisk(disk) => &disk.name,
+        }
+    }
+
+    /// zswap, if it is that.
+    pub fn zswap(self) -> Option<&'a ZswapView> {
+        match self {
+            Row::Zswap(zswap) => Some(zswap),
+            Row::Device(_) | Row::Ramdisk(_) => None,
         }
     }
 
@@ -44,6 +60,7 @@ impl<'a> Row<'a> {
     pub fn managed(self) -> bool {
         match self {
             Row::Device(device) => device.managed,
+            Row::Zswap(zswap) => zswap.managed,
             Row::Ramdisk(_) => true,
         }
     }
@@ -88,12 +105,23 @@ impl Column {
         match row {
             // A device that is not set up has no figures; zeros would be misleading.
             Row::Device(device) if device.disk_size_bytes == 0 && self.right => Cell::Empty,
-            Row::Device(device) => match self.device {
-                Source::Figure(figure) => of_figure(figure, device),
-                Source::Other(cell) => cell(device),
+            Row::Device(device) => self.of_device(device),
+            Row::Zswap(zswap) => match self.name {
+                "NAME" => Cell::word(zswap::NAME),
+                "MOUNTPOINT" => Cell::word("[SWAP]"),
+                "ALGORITHM" | "DISKSIZE" | "DATA" | "TOTAL" | "COMP-RATIO" | "STATE" | "ROLE" | "MANAGED"
+                | "SAVED" | "HEADROOM" | "MEM-LIMIT" => self.of_device(&DeviceView::from(zswap)),
+                _ => Cell::Empty,
             },
             Row::Ramdisk(disk) if !disk.mounted && self.right => Cell::Empty,
             Row::Ramdisk(disk) => (self.disk)(disk),
+        }
+    }
+
+    fn of_device(&self, device: &DeviceView) -> Cell {
+        match self.device {
+            Source::Figure(figure) => of_figure(figure, device),
+            Source::Other(cell) => cell(device),
         }
     }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::args::{Cli, Json};
 use super::claimed_twice;
+use super::conditions;
 use super::out;
 use super::problems;
 use super::read;
@@ -35,6 +36,7 @@ use logic::proc::{self, Mounts, SwapLine, kernel_version};
 use logic::ramdisk_health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 use logic::verdict::Unusable;
+use logic::zram_or_zswap::Conditions;
 
 /// Symbolic links that the kernel follows in a path (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
@@ -94,10 +96,18 @@ pub fn run(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let hibernation = standing.container.is_none().then(|| hibernation(&snapshot));
     let oom_killers = has_systemd.then(|| systemctl(&SHOW)).flatten().map(|text| Killers::parse(&text));
     let hibernation_lacks = hibernation.as_ref().map(Machine::lacks);
-    let document =
-        Document { schema_version: SCHEMA_VERSION, problems: found, oom_killers, hibernation_lacks };
+    let choice =
+        standing.container.is_none().then(|| Choice::of(&conditions::look(&read::host(), &loaded.settings)));
+    let document = Document {
+        schema_version: SCHEMA_VERSION,
+        problems: found,
+        oom_killers,
+        hibernation_lacks,
+        choice: choice.as_ref(),
+    };
     out::result(json, &document, || {
         let mut text = render(&document, &loaded, Style::stdout(cli.color));
+        text.extend(choice.as_ref().map(|choice| format!("{}\n", choice.sentence)));
         let wanted = hibernation.filter(Machine::is_wanted);
         text.extend(wanted.map(|machine| format!("{}\n", machine.sentence())));
         text
@@ -227,6 +237,27 @@ pub(super) struct Document<'a> {
     oom_killers: Option<Killers>,
     /// What hibernation lacks; null in a container.
     hibernation_lacks: Option<Vec<Lack>>,
+    /// Whether zram or zswap suits this machine; null in a container.
+    choice: Option<&'a Choice>,
+}
+
+/// Which of zram, zswap and zram with write-back suits this machine.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Choice {
+    /// `zram`, `zswap` or `zram with write-back`.
+    way: &'static str,
+    /// The row of /usr/share/doc/zramd/zram-or-zswap.md that supports it: its first cell.
+    row: &'static str,
+    /// All of it in words.
+    sentence: String,
+}
+
+impl Choice {
+    fn of(conditions: &Conditions) -> Choice {
+        let row = conditions.row();
+        Choice { way: row.way.words(), row: row.name, sentence: conditions.sentence() }
+    }
 }
 
 /// Facts about hibernation.
@@ -524,7 +555,13 @@ mod tests {
     }
 
     fn document(problems: &[Finding]) -> Document<'_> {
-        Document { schema_version: SCHEMA_VERSION, problems, oom_killers: None, hibernation_lacks: None }
+        Document {
+            schema_version: SCHEMA_VERSION,
+            problems,
+            oom_killers: None,
+            hibernation_lacks: None,
+            choice: None,
+        }
     }
 
     fn change(number: u32, action: Action, detail: &str) -> Change {

@@ -8,12 +8,14 @@ use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure;
 use logic::maintain_report::{Action, Budget, Report, Total, Used};
+use logic::proc::Memory;
 use logic::ramdisk::Persist;
 use logic::sample::{
     DeviceView, MemoryView, MountView, RamdiskView, ReasonView, RoleView, SCHEMA_VERSION, Snapshot,
     StateView, Stats, SwapView,
 };
 use logic::vm::VmView;
+use logic::zswap::{Rejected, ZswapView};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -178,6 +180,24 @@ pub fn written_back() -> DeviceView {
     }
 }
 
+fn zswap() -> ZswapView {
+    let mut view = ZswapView {
+        enabled: true,
+        managed: true,
+        algorithm: "zstd".to_owned(),
+        memory_limit_bytes: GIB,
+        shrinker: Some(true),
+        swap_size_bytes: 8 * GIB,
+        swap_used_bytes: 700 * MIB,
+        rejected: Some(Rejected { limit: 1, compress_poor: 2345, allocation: 0 }),
+        timestamp_monotonic_usec: 1_234_567_890,
+        ..ZswapView::default()
+    };
+    let memory = Memory { zswap_kib: 100 << 10, zswapped_kib: 320 << 10, ..Memory::default() };
+    view.count(&memory, "zswpin 25600\nzswpout 128000\nzswpwb 12800\n", 4096);
+    view
+}
+
 pub fn machine() -> Snapshot {
     let action = Action {
         device: "zram0".to_owned(),
@@ -224,6 +244,7 @@ pub fn machine() -> Snapshot {
             },
             written_back(),
         ],
+        zswap: Some(zswap()),
         ramdisks: vec![
             RamdiskView {
                 name: "logs".to_owned(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::args::{Change, Cli, Init};
-use super::{benchmark, changes, connect, doctor, import, out};
+use super::{benchmark, changes, conditions, connect, doctor, import, out};
 use engine::{Error, ErrorKind, init};
 use host::Host;
 use host::linux::peer_files::Root;
@@ -29,6 +29,10 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let sources = files::sources(&directory, None);
     let configured = files::load(&directory, sources.clone());
     let mut machine = init::look(&host, &configured.settings);
+    if words.root.is_none() {
+        machine.conditions = conditions::look(&host, &configured.settings);
+        machine.util_linux = conditions::util_linux();
+    }
     machine.rotates = machine.root().and_then(|mount| host.rotates(mount));
     let imported = take_over(&mut machine, &host, &root)?;
     match present(&host, &directory, &configured.files) {
@@ -77,7 +81,8 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     out::note(&format!("Written to {}.", file.display()));
     if words.now {
         let status = start(cli)?;
-        return Ok(if status == ExitStatus::Success { benchmark::first(cli) } else { status });
+        let measures = status == ExitStatus::Success && loaded.settings.uses_verdict();
+        return Ok(if measures { benchmark::first(cli) } else { status });
     }
     if words.root.is_none() {
         out::note(&format!("Start it with {} to use it now and at every boot.", connect::how_to_start()));

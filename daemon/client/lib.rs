@@ -10,6 +10,7 @@ mod changes;
 mod claimed_twice;
 pub mod columns;
 mod complete;
+mod conditions;
 pub mod config;
 mod connect;
 pub mod doctor;

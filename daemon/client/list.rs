@@ -13,6 +13,7 @@ use logic::exit::ExitStatus;
 use logic::finding::Finding;
 use logic::sample::{DeviceView, RamdiskView, SCHEMA_VERSION, Snapshot, StateView};
 use logic::table;
+use logic::zswap::ZswapView;
 
 /// Form of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +33,7 @@ pub struct Form {
 struct Document<'a> {
     schema_version: u32,
     devices: Vec<&'a DeviceView>,
+    zswap: Option<&'a ZswapView>,
     ramdisks: Vec<&'a RamdiskView>,
     problems: &'a [Finding],
 }
@@ -62,7 +64,7 @@ pub fn run(cli: &Cli, list: &List) -> Result<ExitStatus, Error> {
     let form = Form { amounts, bare: list.noheadings, raw: list.raw, style: Style::stdout(cli.color) };
     if list.form.json == Json::Off && rows.is_empty() {
         if unknown.is_empty() {
-            out::note("There is no zram device in use, and no RAM disk of zramd.");
+            out::note("There is no zram device in use, no zswap, and no RAM disk of zramd.");
         }
     } else {
         out::result(list.form.json, &document(&snapshot, &rows), || render(&rows, &chosen, form))?;
@@ -77,7 +79,8 @@ fn is_set_up(row: &Row<'_>) -> bool {
 
 fn document<'a>(snapshot: &'a Snapshot, rows: &[Row<'a>]) -> Document<'a> {
     let (devices, ramdisks) = Row::split(rows);
-    Document { schema_version: SCHEMA_VERSION, devices, ramdisks, problems: &snapshot.problems }
+    let zswap = rows.iter().find_map(|row| row.zswap());
+    Document { schema_version: SCHEMA_VERSION, devices, zswap, ramdisks, problems: &snapshot.problems }
 }
 
 /// The list as text.

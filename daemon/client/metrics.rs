@@ -3,6 +3,7 @@
 use logic::figure::{FIGURES, Metric, Unit, Value, counter, gauge};
 use logic::maintain_report::{Budget, Total};
 use logic::sample::{DeviceView, RamdiskView};
+use logic::zswap::ZswapView;
 
 /// Metrics of each device that is set up, in addition to [`FIGURES`].
 const SIZES: &[Metric<DeviceView>] = &[
@@ -42,6 +43,22 @@ pub const RAMDISK: &[Metric<RamdiskView>] = &[
         |view| view.files_left().map(Value::from),
         "Files that still fit.",
     ),
+];
+
+/// Metrics of zswap.
+#[rustfmt::skip]
+pub const ZSWAP: &[Metric<ZswapView>] = &[
+    gauge("zswap_original_data", Unit::Bytes, |view| Some(view.original_data_bytes.into()), "Uncompressed data stored by zswap."),
+    gauge("zswap_memory_used", Unit::Bytes, |view| Some(view.memory_used_bytes.into()), "Memory that zswap takes, allocator overhead included."),
+    gauge("zswap_memory_limit", Unit::Bytes, |view| Some(view.memory_limit_bytes.into()), "Limit of the memory that zswap takes."),
+    gauge("zswap_compression_ratio", Unit::None, |view| Some(view.compression_ratio.into()), "Data stored by zswap divided by the memory that it takes, 0 when there is none."),
+    gauge("zswap_saved", Unit::Bytes, |view| Some(view.saved_bytes.into()), "Data stored by zswap, less the memory that it takes."),
+    counter("zswap_read", Unit::Bytes, |view| Some(view.read_bytes.into()), "Uncompressed data read from zswap."),
+    counter("zswap_written", Unit::Bytes, |view| Some(view.written_bytes.into()), "Uncompressed data stored in zswap since boot."),
+    counter("zswap_backing_written", Unit::Bytes, |view| Some(view.backing_written_bytes.into()), "Data that zswap has written back to swap on disks."),
+    counter("zswap_limit_hits", Unit::None, |view| Some(view.rejected?.limit.into()), "How often the pool of zswap was full."),
+    counter("zswap_rejected_compress_poor", Unit::Pages, |view| Some(view.rejected?.compress_poor.into()), "Pages that zswap did not store, because they do not compress."),
+    counter("zswap_rejected_allocation", Unit::Pages, |view| Some(view.rejected?.allocation.into()), "Pages that zswap did not store, for lack of memory."),
 ];
 
 /// Metrics of each maintenance policy that has run since boot. The kernel does not count recompressed pages.

@@ -45,7 +45,7 @@ pub fn is(word: &str, row: Row<'_>) -> bool {
 
 fn without_prefix<'w>(word: &'w str, row: Row<'_>) -> Option<&'w str> {
     word.strip_prefix(match row {
-        Row::Device(_) => "/dev/",
+        Row::Device(_) | Row::Zswap(_) => "/dev/",
         Row::Ramdisk(_) => "ramdisk.",
     })
 }

@@ -34,6 +34,10 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
             };
             match row {
                 Row::Device(view) => device(view),
+                Row::Zswap(_) => {
+                    let all = machine(snapshot, &[], &[]);
+                    all.into_iter().filter(|(name, _)| name.starts_with("Zswap")).collect()
+                }
                 Row::Ramdisk(view) => {
                     let next_save_usec = connect::next_save(view);
                     lines(&RamdiskView { next_save_usec, ..view.clone() }).collect()

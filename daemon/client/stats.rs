@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::{Cli, Json, StatsFormat};
 use super::columns::Row;
-use super::metrics::{BUDGET, POLICY, RAMDISK, device, seconds};
+use super::metrics::{BUDGET, POLICY, RAMDISK, ZSWAP, device, seconds};
 use super::read::Policies;
 use super::{out, read, select};
 use engine::Error;
@@ -16,6 +16,7 @@ use logic::figure::{Metric, Unit, Value};
 use logic::finding::Level;
 use logic::maintain_report::Total;
 use logic::sample::{SCHEMA_VERSION, Snapshot, Stats};
+use logic::zswap::ZswapView;
 
 /// Prefix of all names.
 const PREFIX: &str = "zramd";
@@ -49,6 +50,8 @@ pub(super) struct Document<'a> {
     timestamp_monotonic_usec: u64,
     /// The devices.
     devices: Vec<Sample<'a>>,
+    /// zswap; null if the kernel lacks it, or if it is disabled and empty.
+    zswap: Option<&'a ZswapView>,
 }
 
 /// Counters of a device.
@@ -73,6 +76,7 @@ fn json(snapshot: &Snapshot, rows: &[Row<'_>]) -> Result<String, Error> {
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: snapshot.timestamp_monotonic_usec,
         devices: devices.collect(),
+        zswap: rows.iter().find_map(|row| row.zswap()),
     };
     out::json(&document, Json::Pretty)
 }
@@ -108,6 +112,8 @@ pub fn exposition(snapshot: &Snapshot, rows: &[Row<'_>], policies: &Policies, di
     });
     text.family("device", Unit::None, Kind::Info, "What the device is.", info);
     text.metrics(device(), &devices, |view| vec![("device", view.name.as_str())]);
+    let zswap: Vec<&ZswapView> = rows.iter().filter_map(|row| row.zswap()).collect();
+    text.metrics(ZSWAP, &zswap, |_| Vec::new());
     text.metrics(RAMDISK, &disks, |view| vec![("ramdisk", view.name.as_str())]);
     let policies: Vec<(String, Total)> = policies.clone().into_iter().collect();
     text.metrics(POLICY, &policies.iter().collect::<Vec<_>>(), |(name, _)| vec![("policy", name.as_str())]);

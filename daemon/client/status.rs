@@ -27,6 +27,7 @@ use logic::plan::{Decision, Plan};
 use logic::record::Target;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::vm::{Tunable, VmView};
+use logic::zswap::{self, Rejected, ZswapView};
 
 /// Minimum size in bytes for a meaningful ratio.
 const WORTH_JUDGING: u64 = 16 << 20;
@@ -73,6 +74,7 @@ fn document(snapshot: &Snapshot, rows: &[Row<'_>], whole: bool) -> Snapshot {
     document
         .devices
         .retain(|view| rows.iter().any(|row| matches!(row, Row::Device(_)) && row.name() == view.name));
+    document.zswap = document.zswap.filter(|_| rows.iter().any(|row| row.zswap().is_some()));
     document
         .ramdisks
         .retain(|view| rows.iter().any(|row| matches!(row, Row::Ramdisk(_)) && row.name() == view.name));
@@ -93,6 +95,7 @@ fn is_active(row: Row<'_>) -> bool {
             StateView::Ready => device.role == RoleView::Raw,
             StateView::Unfinished | StateView::Unused => false,
         },
+        Row::Zswap(zswap) => zswap.enabled,
         Row::Ramdisk(disk) => disk.mounted,
     }
 }
@@ -121,6 +124,7 @@ pub fn render(
     }
     parts.extend(rows.iter().map(|row| match row {
         Row::Device(view) => device(view, snapshot, config, plan, style),
+        Row::Zswap(view) => zswap(view, style),
         Row::Ramdisk(view) => disk(view, config, style),
     }));
     if whole {
@@ -215,6 +219,16 @@ fn summary(snapshot: &Snapshot, config: &Merged) -> String {
     };
     let problems = problems::count(&snapshot.problems);
     let devices = count(|view| view.disk_size_bytes > 0);
+    let zswap = snapshot.zswap.as_ref().map(DeviceView::from);
+    let gain = || {
+        let all: Vec<DeviceView> = snapshot.devices.iter().chain(&zswap).cloned().collect();
+        gain(&all)
+    };
+    if let Some(ZswapView { enabled: true, .. }) = snapshot.zswap
+        && devices == 0
+    {
+        return format!("{}\nzswap is on, and no zram device is in use{disks}; {problems}.", gain());
+    }
     if devices == 0 {
         let start = if config.sections.is_empty() && config.broken.is_empty() {
             "\nNothing is configured; `zramdctl init --now` proposes a configuration."
@@ -228,7 +242,8 @@ fn summary(snapshot: &Snapshot, config: &Merged) -> String {
         others => format!(" ({others} not by zramd)"),
     };
     let devices = plural(devices, "zram device");
-    format!("{}\n{devices} in use{others}{disks}; {problems}.", gain(&snapshot.devices))
+    let beside = if zswap.is_some() { ", and zswap" } else { "" };
+    format!("{}\n{devices} in use{others}{beside}{disks}; {problems}.", gain())
 }
 
 /// What is stored in how much memory, in one sentence.
@@ -275,6 +290,43 @@ impl Paragraph {
         }
         out
     }
+}
+
+fn zswap(view: &ZswapView, style: Style) -> String {
+    let what =
+        if view.enabled { "compresses pages before swap on a disk" } else { "is off, but still holds pages" };
+    let mut paragraph = Paragraph::new(zswap::NAME, what, view.enabled, style);
+    paragraph.line(
+        "Set up by",
+        if view.managed { "zramd, from [zswap]" } else { "the kernel, or another program" },
+    );
+    let shrinker = match view.shrinker {
+        Some(true) => "; cold pages leave before it is full",
+        Some(false) => "; pages leave only when it is full",
+        None => "",
+    };
+    paragraph.line("Algorithm", &view.algorithm);
+    paragraph.line("Limit", format!("{} of memory{shrinker}", human(view.memory_limit_bytes)));
+    paragraph.line(
+        "Stored",
+        format!("{} in {} of memory", human(view.original_data_bytes), human(view.memory_used_bytes)),
+    );
+    if view.original_data_bytes >= WORTH_JUDGING {
+        paragraph.line("Ratio", format!("{:.2}", view.compression_ratio));
+        paragraph.line("Saved", human(view.saved_bytes));
+    }
+    let places =
+        format!("{} of {} of swap on disks in use", human(view.swap_used_bytes), human(view.swap_size_bytes));
+    paragraph.line("Swap", places);
+    paragraph
+        .line("Write-back", format!("{} written to the disk since boot", human(view.backing_written_bytes)));
+    if let Some(Rejected { limit, compress_poor, allocation }) = view.rejected {
+        let text = format!(
+            "{compress_poor} pages did not compress, {allocation} found no memory, and the pool was full {limit} times"
+        );
+        paragraph.line("Rejected", text);
+    }
+    paragraph.render()
 }
 
 fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, plan: &Plan, style: Style) -> String {
@@ -354,6 +406,7 @@ fn absent(rows: &[Row<'_>], loaded: &Loaded, plan: &Plan, style: Style) -> Vec<S
     let shown = |object: &str| {
         rows.iter().any(|row| match row {
             Row::Device(view) => view.name == object,
+            Row::Zswap(_) => false,
             Row::Ramdisk(view) => object.strip_prefix("ramdisk.") == Some(&view.name),
         })
     };
@@ -653,7 +706,7 @@ mod tests {
         let machine = fixture::machine();
         let active: Vec<&str> =
             Row::all(&machine).into_iter().filter(|row| is_active(*row)).map(Row::name).collect();
-        assert_eq!(active, ["zram0", "zram1", "zram2", "scratch"]);
+        assert_eq!(active, ["zram0", "zram1", "zram2", "zswap", "scratch"]);
         let raw = DeviceView { role: RoleView::Raw, state: StateView::Ready, ..DeviceView::default() };
         assert!(is_active(Row::Device(&raw)));
     }

@@ -5,6 +5,7 @@ use logic::human::{human, signed};
 use logic::psi::Pressure;
 use logic::sample::{DeviceView, RamdiskView, Snapshot, StateView};
 use logic::table::{self, width};
+use logic::zswap::ZswapView;
 
 #[derive(Debug)]
 pub struct Column {
@@ -22,7 +23,7 @@ const fn column(name: &'static str, rank: u8, meaning: &'static str) -> Column {
 
 /// The columns in their order.
 pub const COLUMNS: [Column; 11] = [
-    column("NAME", 0, "device or RAM disk"),
+    column("NAME", 0, "device, zswap or RAM disk"),
     column("ALGORITHM", 8, "compression"),
     column("STORED", 1, "data, uncompressed"),
     column("MEMORY", 2, "memory that it takes"),
@@ -54,9 +55,11 @@ pub struct Look {
 impl Look {
     /// The screen for `now`. Rates are relative to `before`; without it there are none.
     pub fn new(before: Option<&Snapshot>, now: &Snapshot, pressure: Option<Pressure>) -> Look {
-        let before = |name: &str| before.and_then(|before| before.device(name));
-        let devices = now.devices.iter().map(|device| row(before(&device.name), device));
-        Look { head: head(now, pressure), rows: devices.chain(now.ramdisks.iter().map(disk)).collect() }
+        let earlier = |name: &str| before.and_then(|before| before.device(name));
+        let devices = now.devices.iter().map(|device| row(earlier(&device.name), device));
+        let zswap = now.zswap.iter().map(|now| zswap(before.and_then(|before| before.zswap.as_ref()), now));
+        let rows = devices.chain(zswap).chain(now.ramdisks.iter().map(disk)).collect();
+        Look { head: head(now, pressure), rows }
     }
 
     /// The screen as plain text.
@@ -131,7 +134,7 @@ pub fn text(cell: &Cell) -> String {
 }
 
 /// What is shown instead of a table.
-pub const NOTHING: &str = "no zram device or RAM disk";
+pub const NOTHING: &str = "no zram device, zswap or RAM disk";
 
 fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<Vec<String>> {
     let memory = now.memory;
@@ -144,12 +147,14 @@ fn head(now: &Snapshot, pressure: Option<Pressure>) -> Vec<Vec<String>> {
     if let Some(Pressure { some, full }) = pressure {
         first.push(format!("pressure some {:.2} % full {:.2} %", some.avg10, full.avg10));
     }
-    let sum = |amount: fn(&DeviceView) -> u64| -> u64 { now.devices.iter().map(amount).sum() };
+    let zswap = now.zswap.as_ref().map(DeviceView::from);
+    let all = || now.devices.iter().chain(&zswap);
+    let sum = |amount: fn(&DeviceView) -> u64| -> u64 { all().map(amount).sum() };
     let stored = sum(|device| device.stats.memory.orig_data_size);
     let used = sum(|device| device.stats.memory.mem_used_total);
-    let saved = now.devices.iter().map(|device| device.stats.derived.balance()).fold(0, i64::saturating_add);
+    let saved = all().map(|device| device.stats.derived.balance()).fold(0, i64::saturating_add);
     let mut head = vec![first];
-    if now.devices.len() > 1 {
+    if all().count() > 1 {
         head.push(vec![
             format!("stored {} in {}", human(stored), human(used)),
             format!("saved {}", signed(saved, human)),
@@ -179,6 +184,14 @@ fn row(before: Option<&DeviceView>, now: &DeviceView) -> Row {
         rate(before, now, |device| device.stats.block.written_bytes),
         Cell::Share(derived.huge_share),
     ]
+}
+
+/// zswap, as a device. The kernel does not count what does not compress.
+fn zswap(before: Option<&ZswapView>, now: &ZswapView) -> Row {
+    let mut row = row(before.map(DeviceView::from).as_ref(), &DeviceView::from(now));
+    row[7] = Cell::Bytes(now.swap_used_bytes);
+    row[10] = Cell::Empty;
+    row
 }
 
 /// A RAM disk. The memory of one on zram is that of its device.
@@ -280,9 +293,7 @@ mod tests {
             assert_eq!(look.rows[0][8..10], [Cell::Empty, Cell::Empty]);
             assert_eq!(look.head.len(), 1);
         }
-        assert!(
-            Look::new(None, &snapshot(Vec::new()), None).text("").ends_with("no zram device or RAM disk\n")
-        );
+        assert!(Look::new(None, &snapshot(Vec::new()), None).text("").ends_with(&format!("{NOTHING}\n")));
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
     facts.other_managers = other_managers(host);
     (facts.records, facts.damaged) = all_records(host)?;
     tell_reused(host, &mut facts);
+    facts.has_chosen_zswap = has_chosen_zswap(host, &facts.records);
     for number in host.device_numbers().or_else(absent)? {
         let mut found = device(host, number)?;
         // Devices of other programs are not opened.
@@ -160,6 +161,19 @@ pub fn programs<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
             facts.mkfs.insert(fs_type.to_owned(), host.find_mkfs(fs_type).is_some());
         }
     }
+}
+
+/// Whether zswap is on and not by zramd, and swap on a disk is active or in fstab: at boot, it is activated later.
+pub fn has_chosen_zswap<H: Host>(host: &H, records: &BTreeMap<Target, Record>) -> bool {
+    let is_swap = |line: &str| {
+        let mut fields = line.split_whitespace().take_while(|field| !field.starts_with('#'));
+        let device = fields.next().unwrap_or_default();
+        fields.nth(1) == Some("swap") && !device.starts_with("/dev/zram")
+    };
+    let active = || swaps(host).unwrap_or_default().iter().any(|swap| swap.zram_number().is_none());
+    host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y")
+        && !records.contains_key(&Target::Zswap)
+        && (active() || host.text(MachineFile::Fstab).unwrap_or_default().lines().any(is_swap))
 }
 
 /// The kernel settings that exist and are readable.

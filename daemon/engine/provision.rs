@@ -6,8 +6,8 @@ use super::apply::apply as carry_out;
 use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
-    accounts, all_records, gather, machine, offered, other_managers, places, programs, record_of, records,
-    swaps,
+    accounts, all_records, gather, has_chosen_zswap, machine, offered, other_managers, places, programs,
+    record_of, records, swaps,
 };
 use super::scratch;
 use super::undo::{is_ours, roll_back, take_back};
@@ -283,6 +283,7 @@ fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) 
     accounts(host, &loaded.settings, &mut facts);
     if loaded.settings.devices.iter().any(|device| device.yields) {
         facts.other_managers = other_managers(host);
+        facts.has_chosen_zswap = has_chosen_zswap(host, &records(host).unwrap_or_default());
     }
     look(&mut facts);
     planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)

@@ -29,6 +29,7 @@ use logic::sample::{
 use logic::view::View;
 use logic::vm::{Tunable, VmView};
 use logic::work::Work;
+use logic::zswap::{Rejected, Rejection, ZswapView};
 
 /// Reads the machine. The configuration tells which tmpfs is ours; its problems are included.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
@@ -122,6 +123,7 @@ fn devices<H: Host>(
             Err(error) => return Err(error.into()),
         }
     }
+    snapshot.zswap = zswap(&around, records, meminfo)?;
     snapshot.ramdisks = disks(&around, records, config)?;
     for disk in &snapshot.ramdisks {
         let holder = snapshot.devices.iter_mut().find(|device| device.name == disk.device);
@@ -130,6 +132,48 @@ fn devices<H: Host>(
         }
     }
     Ok((snapshot, swaps))
+}
+
+/// zswap, if it is enabled or holds pages.
+fn zswap<H: Host>(
+    around: &Around<'_, H>,
+    records: &BTreeMap<Target, Record>,
+    meminfo: proc::Memory,
+) -> Result<Option<ZswapView>, HostError> {
+    let host = around.host;
+    let setting = |tunable| host.read_tunable(tunable).or_else(absent::<String>);
+    let enabled = setting(Tunable::Zswap)? == "Y";
+    if !enabled && meminfo.zswapped_kib == 0 {
+        return Ok(None);
+    }
+    let (memory, vmstat) = match around.detail {
+        Detail::Listed => (gather::memory(host)?, String::new()),
+        Detail::Full => (meminfo, host.text(MachineFile::Vmstat).or_else(absent)?),
+    };
+    let percent: u64 = setting(Tunable::ZswapMaxPool)?.parse().unwrap_or(0);
+    let shrinker = setting(Tunable::ZswapShrinker)?;
+    let on_disks = around.swaps.iter().filter(|swap| swap.zram_number().is_none());
+    let bytes = |of: fn(&SwapLine) -> u64| on_disks.clone().map(of).sum::<u64>().saturating_mul(1024);
+    let count = |rejection| host.text(MachineFile::Zswap(rejection)).ok()?.trim().parse().ok();
+    let rejected = || {
+        let [limit, compress_poor, allocation] = Rejection::ALL.map(count);
+        Some(Rejected { limit: limit?, compress_poor: compress_poor?, allocation: allocation? })
+    };
+    let request = records.get(&Target::Zswap).map(|record| &record.request);
+    let mut view = ZswapView {
+        enabled,
+        managed: matches!(request, Some(Request::Vm(request)) if request.zswap() == Some(true)),
+        algorithm: setting(Tunable::ZswapCompressor)?,
+        memory_limit_bytes: memory.total_kib.saturating_mul(1024) / 100 * percent,
+        shrinker: (!shrinker.is_empty()).then(|| shrinker == "Y"),
+        swap_size_bytes: bytes(|swap| swap.size_kib),
+        swap_used_bytes: bytes(|swap| swap.used_kib),
+        rejected: if around.detail == Detail::Full { rejected() } else { None },
+        timestamp_monotonic_usec: micros(host.monotonic()),
+        ..ZswapView::default()
+    };
+    view.count(&memory, &vmstat, host.page_size());
+    Ok(Some(view))
 }
 
 /// The settings that were changed according to a record.

@@ -20,6 +20,7 @@ use logic::facts::PathKind;
 use logic::order::Order;
 use logic::record::{MountId, SwapFile};
 use logic::vm::Tunable;
+use logic::zswap::Rejection;
 
 /// Bytes as text; what is not UTF-8 is replaced.
 fn lossy(bytes: Vec<u8>) -> String {
@@ -69,8 +70,12 @@ pub enum MachineFile {
     Vmstat,
     /// `/proc/diskstats`.
     Diskstats,
+    /// A counter of zswap in debugfs.
+    Zswap(Rejection),
     /// `/sys/power/resume`: the device number of the disk that hibernation uses, or `0:0`.
     Resume,
+    /// `/etc/fstab`.
+    Fstab,
     /// `/sys/fs/cgroup/cgroup.controllers`.
     Controllers,
     /// `/var/lib/zramd/benchmark.json`: the verdict of the benchmark.

@@ -47,6 +47,8 @@ pub struct Facts {
     pub lacks_memory_controller: bool,
     /// The suggestions of a valid verdict of the benchmark, if `[vm]` may need them.
     pub advice: Option<Advice>,
+    /// Whether the system enables zswap, and has swap on a disk: it has chosen zswap.
+    pub has_chosen_zswap: bool,
     /// Other programs that set up zram, by the file that indicates this.
     pub other_managers: Vec<OtherManager>,
     /// Records of targets that zramd set up.

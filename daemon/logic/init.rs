@@ -11,6 +11,7 @@ use super::plan::{Decision, Item, Plan};
 use super::proc::{MountLine, SwapLine, top};
 use super::record::Target;
 use super::request::{Choice, Purpose, Request};
+use super::zram_or_zswap::{Conditions, NO_DISK, Place, SMALL, Way, before_commands, commands};
 
 /// What a proposal depends on.
 #[derive(Debug, Clone, Default)]
@@ -23,10 +24,10 @@ pub struct Machine {
     pub has_display: bool,
     /// Active swap.
     pub swaps: Vec<SwapLine>,
-    /// Whether zswap is enabled.
-    pub zswap: bool,
-    /// Whether hibernation to a disk is configured.
-    pub hibernates: bool,
+    /// What the choice between zram and zswap depends on.
+    pub conditions: Conditions,
+    /// Version of util-linux; 0.0 if unknown.
+    pub util_linux: (u32, u32),
     /// Whether the disk of the root file system is rotational, if known.
     pub rotates: Option<bool>,
     /// What zramd has set up.
@@ -68,6 +69,16 @@ const SWAP: &str = "
 zram-size = \"SIZE\"
 # The one that costs this machine least, once it has been measured: see `[benchmark] when` in zramd.toml(5). zstd until then.
 compression-algorithm = \"auto\"
+";
+
+/// zswap as it was measured.
+const ZSWAP: &str = "
+# Pages on their way to the swap on the disk are compressed in memory first, and those that stay cold leave for the disk.
+[zswap]
+enabled = true
+compressor = [\"zstd\", \"lz4\", \"lzo\"]
+max-pool = \"20%\"
+shrinker = true
 ";
 
 /// The sections of all proposals that do not depend on the machine; an imported one is kept.
@@ -184,14 +195,20 @@ impl Machine {
             "#:schema /usr/share/zramd/zramd.schema.json\n# Written by `zramdctl init` for a {}. zramd.toml(5) explains all keys.\n",
             profile.name()
         );
+        let zswap = imported.is_none() && self.conditions.row().way == Way::Zswap;
         match imported {
             Some((peer, imported)) => {
                 remarks.push(format!("Devices are taken over from {}.", peer.name()));
                 toml.push_str(&imported.toml);
             }
+            None if zswap => toml.push_str(ZSWAP),
             None => toml.push_str(&SWAP.replace("SIZE", MEASURED_SIZE)),
         }
         for (header, section) in REST {
+            // Those settings are for swap on zram.
+            if zswap && header == "[vm]" {
+                continue;
+            }
             // An import offers the section as a comment.
             let offered = format!("\n# {header}\n");
             if toml.contains(&offered) {
@@ -204,8 +221,28 @@ impl Machine {
         if profile == Profile::Board {
             toml.push_str(LOGS);
         }
+        if imported.is_none() {
+            remarks.push(self.conditions.sentence());
+        }
         remarks.extend(self.remarks(imported.is_some(), &toml));
+        if imported.is_none()
+            && [NO_DISK, SMALL].contains(&self.conditions.row())
+            && self.conditions.has_shrinker
+        {
+            remarks.extend(self.commands());
+        }
         Proposal { toml, remarks }
+    }
+
+    /// The commands that create swap on a disk as large as the memory.
+    fn commands(&self) -> Vec<String> {
+        let place = Place {
+            fs_type: self.root().map(|mount| mount.fs_type.clone()).unwrap_or_default(),
+            util_linux: self.util_linux,
+            bytes: self.memory_bytes,
+        };
+        let lines = commands(&place).into_iter().map(|line| format!("    {line}"));
+        std::iter::once(before_commands(&place)).chain(lines).collect()
     }
 
     /// Adds what keeps the devices of packages out: the files are merged key by key.
@@ -243,14 +280,15 @@ impl Machine {
 
     fn remarks(&self, imports: bool, toml: &str) -> Vec<String> {
         let mut remarks = Vec::new();
-        if let Some(rotates) = self.rotates.filter(|_| !self.is_on_card()) {
+        let zswap = toml.contains(ZSWAP);
+        if let Some(rotates) = self.rotates.filter(|_| !zswap && !self.is_on_card()) {
             let kind = if rotates { "rotational" } else { "solid-state" };
             remarks.push(format!(
                 "The root file system is on a {kind} disk; the proposal is the same, because this swap stays in memory."
             ));
         }
         let priority = swap_priority(toml);
-        for swap in self.swaps.iter().filter(|swap| swap.zram_number().is_none()) {
+        for swap in self.swaps.iter().filter(|swap| swap.zram_number().is_none() && !zswap) {
             let size = human(swap.size_kib.saturating_mul(1024));
             remarks.push(if swap.priority < priority {
                 format!(
@@ -279,10 +317,10 @@ impl Machine {
                 )
             });
         }
-        if self.zswap {
+        if self.conditions.zswap_is_on && !zswap {
             remarks.push("zswap is on; it is switched off while compressed swap is on.".to_owned());
         }
-        if self.hibernates {
+        if self.conditions.hibernates && !zswap {
             remarks.push(
                 "Hibernation is configured; if it fails for lack of memory, run `systemctl enable zramd-drain.service`."
                     .to_owned(),
@@ -396,6 +434,39 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_with_swap_on_a_disk_gets_zswap() {
+        let conditions = Conditions {
+            memory_bytes: 16 << 30,
+            disk_swap_bytes: 16 << 30,
+            has_zswap: true,
+            has_shrinker: true,
+            hibernates: true,
+            ..Conditions::default()
+        };
+        let machine = Machine { conditions, yielding: vec!["zram0".to_owned()], ..Machine::default() };
+        let proposal = machine.propose(None, None);
+        let loaded = loaded(&proposal.toml);
+        assert_eq!((loaded.problems.len(), loaded.settings.devices.len()), (0, 0), "{}", proposal.toml);
+        let zswap = loaded.settings.zswap.unwrap();
+        assert!(zswap.enabled && zswap.compressors.len() == 3, "{zswap:?}");
+        assert!(!proposal.toml.contains("[vm]") && proposal.toml.contains("[zram0]\nenabled = false\n"));
+        let said = proposal.remarks.join("\n");
+        assert!(said.contains("zswap suits this machine: ") && !said.contains("zramd-drain"), "{said}");
+        // Without that swap, with how to create it.
+        let conditions = Conditions { disk_swap_bytes: 0, ..conditions };
+        let machine = Machine {
+            conditions,
+            memory_bytes: 16 << 30,
+            mounts: root_on("/dev/sda1"),
+            ..Machine::default()
+        };
+        let proposal = machine.propose(None, None);
+        assert!(proposal.toml.contains("[zram0]") && !proposal.toml.contains("[zswap]"));
+        let said = proposal.remarks.join("\n");
+        assert!(said.contains("\n    fallocate --length 16G /swapfile\n"), "{said}");
+    }
+
+    #[test]
     fn every_machine_gets_what_the_package_of_defaults_has() {
         let values = |toml: &str| -> Vec<String> {
             let sections = loaded(toml).merged.sections;
@@ -444,12 +515,12 @@ mod tests {
         let machine = Machine { swaps: vec![swap], ..Machine::default() };
         let proposal = machine.propose(None, None);
         assert_eq!(machine.taken(&proposal.toml), Some(0));
-        assert!(proposal.remarks[1].contains("keeps [zram0] from being set up"), "{proposal:?}");
+        assert!(proposal.remarks[2].contains("keeps [zram0] from being set up"), "{proposal:?}");
         assert_eq!(machine.taken("[zram1]"), None);
         let ours = Machine { managed: vec![Target::Device(0)], ..machine.clone() };
-        assert_eq!((ours.taken(&proposal.toml), ours.propose(None, None).remarks.len()), (None, 1));
+        assert_eq!((ours.taken(&proposal.toml), ours.propose(None, None).remarks.len()), (None, 2));
         let known = Machine { others: vec![other("/usr/lib/systemd/zram-generator.conf")], ..machine };
-        assert_eq!(known.propose(None, None).remarks.len(), 2, "said with its name");
+        assert_eq!(known.propose(None, None).remarks.len(), 3, "said with its name");
     }
 
     #[test]
@@ -549,18 +620,17 @@ mod tests {
         let machine = Machine {
             memory_bytes: 4 << 30,
             swaps: vec![disk, zram],
-            zswap: true,
-            hibernates: true,
+            conditions: Conditions { zswap_is_on: true, hibernates: true, ..Conditions::default() },
             rotates: Some(true),
             others: vec![other("/usr/lib/systemd/zram-generator.conf"), other("/etc/default/zramd")],
             ..Machine::default()
         };
         let remarks = machine.propose(None, None).remarks;
-        assert_eq!(remarks.len(), 7, "{remarks:#?}");
+        assert_eq!(remarks.len(), 8, "{remarks:#?}");
         assert!(
             remarks.iter().all(|remark| remark.ends_with('.') && !remark.contains("zram0")),
             "{remarks:#?}"
         );
-        assert_eq!(Machine::default().propose(None, None).remarks.len(), 1);
+        assert_eq!(Machine::default().propose(None, None).remarks.len(), 2);
     }
 }

@@ -48,3 +48,5 @@ pub mod view;
 pub mod vm;
 pub mod word;
 pub mod work;
+pub mod zram_or_zswap;
+pub mod zswap;

@@ -22,6 +22,10 @@ pub struct Memory {
     pub swap_total_kib: u64,
     /// `SwapFree`.
     pub swap_free_kib: u64,
+    /// `Zswap`: memory that zswap takes (Linux 5.19).
+    pub zswap_kib: u64,
+    /// `Zswapped`: what it holds, uncompressed (Linux 5.19).
+    pub zswapped_kib: u64,
 }
 
 /// Parses `/proc/meminfo` (proc_meminfo(5)). Missing lines count as 0.
@@ -36,6 +40,8 @@ pub fn parse_meminfo(text: &str) -> Memory {
             "Active(anon)" => &mut memory.active_anonymous_kib,
             "SwapTotal" => &mut memory.swap_total_kib,
             "SwapFree" => &mut memory.swap_free_kib,
+            "Zswap" => &mut memory.zswap_kib,
+            "Zswapped" => &mut memory.zswapped_kib,
             _ => continue,
         };
         if let Some(value) = rest.split_whitespace().next().and_then(|word| word.parse().ok()) {
@@ -301,7 +307,7 @@ mod tests {
 
     #[test]
     fn meminfo_is_read_by_name_and_odd_lines_are_left_out() {
-        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nAnonPages: 90 kB\nActive(anon): 60 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\n";
+        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nAnonPages: 90 kB\nActive(anon): 60 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\nZswapped: 5 kB\n";
         assert_eq!(
             parse_meminfo(text),
             Memory {
@@ -310,7 +316,9 @@ mod tests {
                 anonymous_kib: 90,
                 active_anonymous_kib: 60,
                 swap_total_kib: 0,
-                swap_free_kib: 0
+                swap_free_kib: 0,
+                zswap_kib: 0,
+                zswapped_kib: 5
             }
         );
     }

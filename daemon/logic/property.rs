@@ -10,6 +10,7 @@ use super::overlay::{Command, Override};
 use super::sample::{DeviceView, MountView, RamdiskView, Snapshot, SwapView};
 use super::view::View;
 use super::vm::VmView;
+use super::zswap::{Rejected, ZswapView};
 
 /// What a property has, in types that the bus knows.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,6 +123,17 @@ fn setting_row(view: &VmView) -> (String, String, String, String) {
     (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
 }
 
+/// A figure of zswap, or its default without zswap.
+fn zswap<T: Default>(at: &Machine, figure: impl Fn(&ZswapView) -> T) -> T {
+    at.snapshot.zswap.as_ref().map(figure).unwrap_or_default()
+}
+
+fn rejections(rejected: Rejected) -> BTreeMap<String, u64> {
+    let Rejected { limit, compress_poor, allocation } = rejected;
+    let all = [("allocation", allocation), ("compress-poor", compress_poor), ("limit", limit)];
+    all.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect()
+}
+
 fn action_row(action: &maintain_report::Action) -> (String, String, String, String, String) {
     let maintain_report::Action { device, action, pages, reason, result, .. } = action.clone();
     (device, action, pages, reason, result)
@@ -147,6 +159,18 @@ impl Properties for Machine {
             property("MaintenanceSkipped", Signal::Change, |at| Value::Threes(at.snapshot.maintenance.skipped.clone()), "What it did not do then: device (or empty), policy, reason."),
             property("WritebackBudgetLeftBytes", Signal::None, |at| Value::U64(at.snapshot.maintenance.budget.map_or(u64::MAX, |budget| budget.left_bytes)), "Bytes that may still be written to backing devices, of those in any 24 hours; the largest number without a budget."),
             property("WritebackTotalBytes", Signal::None, |at| Value::U64(at.snapshot.maintenance.budget.map_or(0, |budget| budget.total_bytes)), "Bytes written to backing devices since they are counted, over restarts."),
+            property("ZswapEnabled", Signal::Change, |at| Value::Bool(zswap(at, |zswap| zswap.enabled)), "Whether zswap takes pages before swap does. The following are empty or 0 while it is disabled and holds nothing."),
+            property("ZswapManaged", Signal::Change, |at| Value::Bool(zswap(at, |zswap| zswap.managed)), "Whether zramd has enabled it, from `[zswap]`."),
+            property("ZswapAlgorithm", Signal::Change, |at| Value::Text(zswap(at, |zswap| zswap.algorithm.clone())), "Its compression algorithm (`compressor`)."),
+            property("ZswapMemoryLimitBytes", Signal::Change, |at| Value::U64(zswap(at, |zswap| zswap.memory_limit_bytes)), "Most memory that it takes (`max_pool_percent`)."),
+            property("ZswapOriginalDataBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.original_data_bytes)), "Uncompressed bytes stored (`Zswapped` of /proc/meminfo)."),
+            property("ZswapMemoryUsedBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.memory_used_bytes)), "Memory that holds them (`Zswap` of /proc/meminfo)."),
+            property("ZswapCompressionRatio", Signal::None, |at| Value::F64(zswap(at, |zswap| zswap.compression_ratio)), "The one divided by the other; 0 when nothing is stored."),
+            property("ZswapSavedBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.saved_bytes)), "The one less the other; at least 0."),
+            property("ZswapReadBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.read_bytes)), "Uncompressed bytes read from it since boot (`zswpin` of /proc/vmstat)."),
+            property("ZswapWrittenBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.written_bytes)), "Uncompressed bytes stored since boot (`zswpout` of /proc/vmstat)."),
+            property("ZswapBackingWrittenBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.backing_written_bytes)), "Bytes written back to swap on disks since boot (`zswpwb` of /proc/vmstat)."),
+            property("ZswapRejected", Signal::None, |at| Value::Counts(zswap(at, |zswap| zswap.rejected).map(rejections).unwrap_or_default()), "Pages that it did not store since boot, by reason: `compress-poor`, `allocation`; and `limit`, how often its pool was full. From debugfs; empty where that is not mounted or only root reads it."),
             property("TotalOriginalBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.orig_data_size)), "Uncompressed bytes stored on devices that zramd set up."),
             property("TotalCompressedBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.compr_data_size)), "Their compressed payload."),
             property("TotalMemoryUsedBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.mem_used_total)), "Memory that holds it."),

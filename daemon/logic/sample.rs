@@ -15,6 +15,7 @@ use super::psi::Level;
 use super::ramdisk::Persist;
 use super::ramdisk::status::RamdiskStatus;
 use super::vm::VmView;
+use super::zswap::{self, ZswapView};
 use crate::word::word;
 
 /// Version of the JSON form; incremented when a field is removed or changes its meaning.
@@ -36,6 +37,9 @@ pub struct Snapshot {
     pub capabilities: Vec<String>,
     /// All zram devices in ascending order, managed or not.
     pub devices: Vec<DeviceView>,
+    /// zswap; null if the kernel lacks it, or if it is disabled and empty.
+    #[serde(default)]
+    pub zswap: Option<ZswapView>,
     /// RAM disks of zramd, by name.
     pub ramdisks: Vec<RamdiskView>,
     /// Kernel settings changed by zramd.
@@ -311,6 +315,34 @@ pub struct Stats {
     pub block: BlockStat,
     /// Figures derived from them.
     pub derived: Derived,
+}
+
+impl From<&ZswapView> for DeviceView {
+    /// zswap as a device, for the same columns. What the kernel does not count of it is 0.
+    fn from(view: &ZswapView) -> DeviceView {
+        let block = BlockStat {
+            read_bytes: view.read_bytes,
+            written_bytes: view.written_bytes,
+            ..BlockStat::default()
+        };
+        DeviceView {
+            name: zswap::NAME.to_owned(),
+            managed: view.managed,
+            role: RoleView::Swap,
+            state: if view.enabled { StateView::Active } else { StateView::Ready },
+            disk_size_bytes: view.swap_size_bytes,
+            memory_limit_bytes: view.memory_limit_bytes,
+            algorithm: view.algorithm.clone(),
+            stats: Stats {
+                timestamp_monotonic_usec: view.timestamp_monotonic_usec,
+                memory: view.memory(),
+                block,
+                derived: view.derived(),
+                ..Stats::default()
+            },
+            ..DeviceView::default()
+        }
+    }
 }
 
 impl Snapshot {

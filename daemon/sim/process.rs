@@ -91,7 +91,10 @@ impl Host for SimHost {
             MachineFile::Cpuinfo => "model name : simulated\n".to_owned(),
             MachineFile::OnlineCpus => format!("0-{}\n", state.cpus - 1),
             MachineFile::Loadavg => format!("{:.2} 0.00 0.00 1/100 1\n", state.busy.load),
-            MachineFile::Vmstat | MachineFile::Diskstats | MachineFile::PressureLevel => String::new(),
+            MachineFile::Vmstat
+            | MachineFile::Diskstats
+            | MachineFile::Fstab
+            | MachineFile::PressureLevel => String::new(),
             MachineFile::Resume => "0:0\n".to_owned(),
             MachineFile::Controllers => state.controllers.clone(),
             MachineFile::BootId => format!("{}\n", state.boot_id),
@@ -102,7 +105,8 @@ impl Host for SimHost {
             | MachineFile::FrequencyDriver
             | MachineFile::FrequencyGovernor
             | MachineFile::FrequencyLimit
-            | MachineFile::FrequencyMaximum => return Err(missing()),
+            | MachineFile::FrequencyMaximum
+            | MachineFile::Zswap(_) => return Err(missing()),
         };
         let further = state.further.get(&file).map_or(&[][..], Vec::as_slice);
         Ok([text.as_bytes(), further].concat())

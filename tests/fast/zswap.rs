@@ -1,6 +1,6 @@
 //! `[zswap]` on the simulated machine: what is set, in which order, and what is restored.
 
-use crate::support::{golden, mistake};
+use crate::support::{golden, mistake, repository};
 use logic::config::{self, Loaded};
 use logic::finding::{Code, Finding};
 use logic::plan::{Activation, Decision};
@@ -10,6 +10,7 @@ use logic::unit::unit_files;
 use logic::verdict::Profile;
 use logic::view::View;
 use logic::vm::Tunable;
+use logic::zram_or_zswap::{Conditions, Way};
 use sim::SimMachine;
 use sim::kernel::KernelConfig;
 
@@ -281,4 +282,109 @@ fn units_enable_it_before_any_swap() {
     assert_eq!(values(&machine), "Y zstd 40 80 Y");
     assert_eq!(engine::down(&mut machine.process(), &Target::Zswap), Ok(true));
     assert_eq!(values(&machine), BEFORE);
+}
+
+/// A distribution that enables zswap, with swap on a disk, has chosen it. At boot, that swap is only in fstab.
+#[test]
+fn a_shipped_configuration_yields_to_zswap() {
+    let decision = |zswap: &str, active: bool, fstab: &str| {
+        let machine = machine();
+        let mut state = machine.change();
+        state.tunables.insert(Tunable::Zswap, zswap.to_owned());
+        if !active {
+            state.disk_swaps.clear();
+        }
+        state.further.insert(host::MachineFile::Fstab, fstab.as_bytes().to_vec());
+        drop(state);
+        let loaded = load("[zram0]\nyield = true\n[vm]\ntune = true\n");
+        let here = engine::plan(&machine.process(), &loaded, Activation::Systemd).unwrap();
+        let at_boot = engine::plan_elsewhere(&machine.process(), &loaded);
+        let decisions = [here, at_boot].map(|plan| plan.item(&Target::Device(0)).unwrap().decision);
+        assert_eq!(decisions[0], decisions[1], "{zswap} {active} {fstab}");
+        decisions[0]
+    };
+    for (zswap, active, fstab, expected) in [
+        ("Y", true, "", Decision::Skipped),
+        ("Y", false, "UUID=1 none swap sw 0 0\n", Decision::Skipped),
+        ("Y", false, "# UUID=1 none swap sw 0 0\n/dev/zram0 none swap sw 0 0\n", Decision::Planned),
+        ("Y", false, "", Decision::Planned),
+        ("N", true, "", Decision::Planned),
+    ] {
+        assert_eq!(decision(zswap, active, fstab), expected, "{zswap} {active} {fstab}");
+    }
+}
+
+#[test]
+fn its_figures_are_those_of_the_kernel() {
+    let machine = machine();
+    let snapshot =
+        |machine: &SimMachine| engine::sample::snapshot(&machine.process(), &View::default()).unwrap().zswap;
+    assert_eq!(snapshot(&machine), None);
+    apply(&machine, ALL);
+    let mut state = machine.change();
+    state.further.insert(host::MachineFile::Meminfo, b"Zswap: 100 kB\nZswapped: 300 kB\n".to_vec());
+    state.further.insert(host::MachineFile::Vmstat, b"zswpin 1\nzswpout 80\nzswpwb 5\n".to_vec());
+    drop(state);
+    let found = snapshot(&machine).unwrap();
+    assert_eq!((found.enabled, found.managed, found.algorithm.as_str()), (true, true, "zstd"));
+    assert_eq!((found.original_data_bytes, found.memory_used_bytes), (300 << 10, 100 << 10));
+    assert_eq!((found.compression_ratio, found.saved_bytes), (3.0, 200 << 10));
+    assert_eq!(
+        (found.written_bytes, found.read_bytes, found.backing_written_bytes),
+        (80 << 12, 1 << 12, 5 << 12)
+    );
+    // 40 % of 4 GiB.
+    assert_eq!((found.memory_limit_bytes, found.swap_size_bytes), ((4 << 30) / 100 * 40, 1 << 30));
+    assert_eq!((found.shrinker, found.rejected), (Some(true), None));
+    // Disabled, it still holds what it has stored.
+    revert(&machine);
+    let found = snapshot(&machine).unwrap();
+    assert_eq!((found.enabled, found.managed, found.original_data_bytes), (false, false, 300 << 10));
+}
+
+/// The advice follows the recorded results: on each disk, the way with the most accesses to frequent pages.
+#[test]
+fn the_advice_is_that_of_the_recorded_results() {
+    let text = std::fs::read_to_string(repository("tests/long/results/tiers.tsv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let names = lines.next().unwrap();
+    let column = |name: &str| names.iter().position(|found| *found == name).unwrap();
+    let rows: Vec<Vec<&str>> = lines.collect();
+    // Medians of the newest commit with five runs.
+    let median = |arm: &str, disk: &str| {
+        let of = |commit: &str| -> Vec<f64> {
+            let is = |row: &&Vec<&str>| {
+                [("commit", commit), ("kernel", "stock"), ("minutes", "5"), ("arm", arm), ("disk", disk)]
+                    .iter()
+                    .all(|(name, value)| row[column(name)] == *value)
+            };
+            let mut found: Vec<f64> =
+                rows.iter().filter(is).map(|row| row[column("hot_per_s")].parse().unwrap()).collect();
+            found.sort_by(f64::total_cmp);
+            found
+        };
+        let newest = rows.iter().rev().map(|row| of(row[column("commit")])).find(|found| found.len() == 5);
+        newest.unwrap_or_else(|| panic!("{arm} on {disk} was not measured five times"))[2]
+    };
+    let machine = Conditions {
+        memory_bytes: 1 << 30,
+        disk_swap_bytes: 1 << 30,
+        has_zswap: true,
+        has_shrinker: true,
+        ..Conditions::default()
+    };
+    for (disk, rotates) in [("solid-state", false), ("flash card", false), ("hard disk", true)] {
+        let [zswap, write_back, beside] =
+            ["zswap, disk", "zramd, write-back", "zram, disk swap"].map(|arm| median(arm, disk));
+        assert!(zswap > write_back && write_back > beside, "{disk}: {zswap} {write_back} {beside}");
+        let row = Conditions { rotates: Some(rotates), ..machine }.row();
+        assert_eq!(row.way, Way::Zswap, "{disk}");
+        // Write-back that is configured stays where it is nearly as good.
+        let kept = Conditions { rotates: Some(rotates), writes_back: true, ..machine }.row();
+        assert_eq!(kept.way == Way::WriteBack, write_back * 2.0 > zswap, "{disk}: {zswap} {write_back}");
+        // The figure in the text.
+        let before = row.why.split(" times the accesses of zram with write-back").next().unwrap();
+        let figure: f64 = before.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!((zswap / write_back / figure - 1.0).abs() < 0.05, "{disk}: {} {figure}", zswap / write_back);
+    }
 }

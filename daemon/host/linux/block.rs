@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::ioctl::{Opcode, opcode};
@@ -17,21 +17,41 @@ const BLKDISCARD: Opcode = opcode::none(0x12, 119);
 #[cfg(target_arch = "powerpc")]
 const _: () = assert!(BLKDISCARD == 0x2000_1277, "its directions have other numbers");
 
-/// Whether the disk below a mount is rotational, if the kernel says so. Of a file system without a device number of its
-/// own, such as btrfs, the disk is that of its source.
+/// Whether the disk below a mount is rotational, if the kernel says so.
 pub fn rotates(root: &Path, mount: &MountLine) -> Option<bool> {
-    let (major, minor) = mount.device;
-    let source = root.join(mount.source.trim_start_matches('/'));
-    // /dev/mapper has links.
-    let node = fs::canonicalize(&source).unwrap_or(source);
-    let by_number = (major > 0).then(|| format!("dev/block/{major}:{minor}"));
-    let by_name = node.file_name().map(|name| format!("class/block/{}", name.display()));
-    let devices = [by_number, by_name].into_iter().flatten().map(|device| root.join("sys").join(device));
-    let found = devices.flat_map(|device| {
+    let found = device_directories(root, mount.device, &mount.source).flat_map(|device| {
         // The second is that of the disk of a partition.
         ["queue/rotational", "../queue/rotational"].map(|file| fs::read_to_string(device.join(file)).ok())
     });
     found.flatten().next().map(|text| text.trim() == "1")
+}
+
+/// Whether a mount is on dm-crypt, possibly below LVM or the like; `None` if its device is unknown.
+pub fn is_encrypted(root: &Path, mount: &MountLine) -> Option<bool> {
+    let device = device_directories(root, mount.device, &mount.source).find(|device| device.is_dir())?;
+    Some(has_crypt(&device, MOST_LAYERS))
+}
+
+/// Devices on top of each other.
+const MOST_LAYERS: u32 = 8;
+
+fn has_crypt(device: &Path, layers: u32) -> bool {
+    let uuid = fs::read_to_string(device.join("dm/uuid")).unwrap_or_default();
+    let below = || fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
+    uuid.starts_with("CRYPT-") || layers > 0 && below().any(|slave| has_crypt(&slave.path(), layers - 1))
+}
+
+/// Directories of a block device in sysfs, by number and by name. Of a file system without a device number of its own, such as
+/// btrfs, the device is that of its source.
+fn device_directories(root: &Path, number: (u32, u32), source: &str) -> impl Iterator<Item = PathBuf> {
+    let (major, minor) = number;
+    let source = root.join(source.trim_start_matches('/'));
+    // /dev/mapper has links.
+    let node = fs::canonicalize(&source).unwrap_or(source);
+    let by_number = (major > 0).then(|| format!("dev/block/{major}:{minor}"));
+    let by_name = node.file_name().map(|name| format!("class/block/{}", name.display()));
+    let sys = root.join("sys");
+    [by_number, by_name].into_iter().flatten().map(move |device| sys.join(device))
 }
 
 /// Memory aligned for direct I/O: the kernel wants the logical block size, and a page always satisfies that.

@@ -103,6 +103,11 @@ impl LinuxHost {
         block::rotates(&self.root, mount)
     }
 
+    /// Whether a mount is encrypted by dm-crypt, if its device is known.
+    pub fn is_encrypted(&self, mount: &MountLine) -> Option<bool> {
+        block::is_encrypted(&self.root, mount)
+    }
+
     fn node(&self, number: u32) -> PathBuf {
         self.path(format!("/dev/zram{number}"))
     }
@@ -171,7 +176,9 @@ impl Host for LinuxHost {
             MachineFile::Loadavg => "/proc/loadavg",
             MachineFile::Vmstat => "/proc/vmstat",
             MachineFile::Diskstats => "/proc/diskstats",
+            MachineFile::Zswap(rejection) => rejection.path(),
             MachineFile::Resume => "/sys/power/resume",
+            MachineFile::Fstab => "/etc/fstab",
             MachineFile::Controllers => "/sys/fs/cgroup/cgroup.controllers",
             MachineFile::Verdict => store::VERDICT,
             MachineFile::BootId => "/proc/sys/kernel/random/boot_id",

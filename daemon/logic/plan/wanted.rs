@@ -215,6 +215,9 @@ fn other_manager(device: &DeviceSettings, facts: &Facts) -> Option<String> {
     if !device.yields || facts.records.contains_key(&Target::Device(device.number)) {
         return None;
     }
+    if facts.has_chosen_zswap {
+        return Some("it yields to zswap, which this system enables, with swap on a disk".to_owned());
+    }
     let other = facts.other_managers.iter().find(|other| other.does == Does::Devices)?;
     Some(format!("it yields to {}, which sets up zram on this machine ({})", other.name, other.file))
 }

@@ -82,10 +82,13 @@ fn meminfo(text: &str) {
         active_anonymous_kib,
         swap_total_kib,
         swap_free_kib,
+        zswap_kib,
+        zswapped_kib,
     } = memory;
     let printed = format!(
         "MemTotal: {total_kib} kB\nMemAvailable: {available_kib} kB\nAnonPages: {anonymous_kib} kB\n\
-         Active(anon): {active_anonymous_kib} kB\nSwapTotal: {swap_total_kib} kB\nSwapFree: {swap_free_kib} kB\n"
+         Active(anon): {active_anonymous_kib} kB\nSwapTotal: {swap_total_kib} kB\nSwapFree: {swap_free_kib} kB\n\
+         Zswap: {zswap_kib} kB\nZswapped: {zswapped_kib} kB\n"
     );
     assert_eq!(proc::parse_meminfo(&printed), memory);
     // Sizes are computed from it.
