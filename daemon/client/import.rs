@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::args::{Cli, Import};
-use super::{out, read};
+use super::out;
 use engine::{Error, ErrorKind, gather};
+use host::linux::LinuxHost;
 use host::linux::files::{describe, read_sources};
 use host::linux::peer_files::Root;
 use host::linux::process;
@@ -46,8 +47,8 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
             out::note(&format!("warning: --set {name}: {} has no line set!{name} here", peer.name()));
         }
     }
-    let ram_kib = words.root.is_none().then(|| gather::machine(&read::host()).memory.total_kib);
-    let mut values = Values { given, ram_kib: ram_kib.filter(|kib| *kib > 0), ..Values::default() };
+    let ram_kib = gather::machine(&LinuxHost::new(&directory)).memory.total_kib;
+    let mut values = Values { given, ram_kib: Some(ram_kib).filter(|kib| *kib > 0), ..Values::default() };
     if words.run_programs {
         if programs.is_empty() {
             out::note(&format!("warning: --run-programs: {} runs no programs here", peer.name()));

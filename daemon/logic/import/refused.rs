@@ -9,6 +9,8 @@ use crate::request::Purpose;
 
 /// More than most machines have, in KiB: what is refused here is refused everywhere.
 const RAM_KIB: u64 = 1 << 30;
+/// Less than most machines have, in KiB.
+const SMALL_RAM_KIB: u64 = 512 << 10;
 
 /// Name and reason of each section that is refused on any machine, or that creates no device.
 pub fn refused(toml: &str) -> Vec<(String, String)> {
@@ -18,11 +20,19 @@ pub fn refused(toml: &str) -> Vec<(String, String)> {
 /// As [`refused`], but on a machine with this much RAM, if it is known. The second list has key and text of doubtful
 /// settings.
 pub fn refused_and_doubtful(toml: &str, ram_kib: Option<u64>) -> [Vec<(String, String)>; 2] {
-    let mut plan = planned(toml, ram_kib.unwrap_or(RAM_KIB));
-    let doubtful = std::mem::take(&mut plan.problems).into_iter();
-    let doubtful = doubtful.filter(|problem| problem.level == Level::Warning);
-    let doubtful = doubtful.map(|problem| (problem.key().to_owned(), problem.text())).collect();
+    let plan = planned(toml, ram_kib.unwrap_or(RAM_KIB));
+    let mut doubtful = doubts(&plan);
+    if ram_kib.is_none() {
+        // What is doubtful on a large and on a small machine is so without regard to the memory.
+        let elsewhere = doubts(&planned(toml, SMALL_RAM_KIB));
+        doubtful.retain(|doubt| elsewhere.contains(doubt));
+    }
     [useless(plan), doubtful]
+}
+
+fn doubts(plan: &Plan) -> Vec<(String, String)> {
+    let doubtful = plan.problems.iter().filter(|problem| problem.level == Level::Warning);
+    doubtful.map(|problem| (problem.key().to_owned(), problem.text())).collect()
 }
 
 fn useless(plan: Plan) -> Vec<(String, String)> {

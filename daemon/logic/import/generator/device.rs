@@ -5,7 +5,7 @@ use super::{Device, Draft, Setting};
 use crate::config::pasted;
 use crate::config::section::{DISCARDS, with_commas};
 use crate::config::tmpfs::{self, Meaning};
-use crate::device::algorithm::Algorithm;
+use crate::device::algorithm::{Algorithm, known_name};
 use crate::expr::Expr;
 use crate::import::document::{self, Section};
 use crate::maintain::tighter;
@@ -298,7 +298,13 @@ impl<'a> Translator<'a> {
             }
             None => self.leave_out(setting, "the kernel's default is used"),
         }
-        let secondary = self.denser(setting, primary.as_ref(), found.secondary);
+        let (known, stray): (Vec<String>, Vec<String>) = found.secondary.into_iter().partition(|word| {
+            Algorithm::parse(word).is_ok_and(|algorithm| known_name(&algorithm.name).is_some())
+        });
+        for word in stray {
+            self.warn(setting, format!("no kernel has an algorithm named `{word}`; it was left out"));
+        }
+        let secondary = self.denser(setting, primary.as_ref(), known);
         if !secondary.is_empty() {
             let is = self.section.set("recompression-algorithm", &list(&secondary));
             self.draft.row(setting.text(), is, "used by [maintenance] only");
