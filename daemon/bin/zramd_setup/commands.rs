@@ -104,7 +104,7 @@ fn apply(invocation: &Invocation) -> Result<ExitStatus, Error> {
     show::findings(applied.plan.findings());
     show::outcomes(&applied.outcomes);
     match engine::status::rows(&host) {
-        Ok(rows) => show::table(&rows, Some(&applied.plan)),
+        Ok(rows) => show::table(&rows, Some(&applied)),
         // What was done counts, not whether it can be shown.
         Err(error) => show::note(&format!("the present state cannot be shown: {error}")),
     }
@@ -242,7 +242,7 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
         Some(_) => engine::check_elsewhere(&host(invocation), &loaded),
         None => engine::check(&host(invocation), &loaded, disks(Path::new("/"))),
     };
-    show::findings(&plan.problems);
+    show::findings(plan.findings());
     let (line, status) = render::verdict(&plan, &loaded);
     out::line(&line);
     status

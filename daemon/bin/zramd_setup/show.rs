@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use engine::Error;
+use engine::provision::Applied;
 use engine::status::Row;
 use host::out;
 use logic::finding::{Finding, Level};
 use logic::human::human;
 use logic::outcome::Outcome;
-use logic::plan::{Decision, Plan};
+use logic::plan::Decision;
+use logic::record::Target;
 use logic::render;
 use logic::table;
 use serde::Serialize;
@@ -83,8 +85,8 @@ pub fn outcomes(outcomes: &[Outcome]) {
     }
 }
 
-/// Prints the targets with their figures, and the reasons of choices below.
-pub fn table(rows: &[Row], plan: Option<&Plan>) {
+/// Prints the targets with their figures, and after an `apply` the reasons of choices below.
+pub fn table(rows: &[Row], applied: Option<&Applied>) {
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), human);
     let mut cells: Vec<Vec<String>> = rows
         .iter()
@@ -100,9 +102,16 @@ pub fn table(rows: &[Row], plan: Option<&Plan>) {
             ]
         })
         .collect();
-    let items = plan.map(|plan| plan.items.as_slice()).unwrap_or_default();
+    let items = applied.map(|applied| applied.plan.items.as_slice()).unwrap_or_default();
+    let outcomes = applied.map(|applied| applied.outcomes.as_slice()).unwrap_or_default();
+    // Kernel settings that have their values already have no row.
+    let is_unchanged = |target: &Target| {
+        matches!(target, Target::Vm | Target::Zswap)
+            && !outcomes.iter().any(|outcome| outcome.target == *target && !outcome.errors.is_empty())
+    };
     for item in items.iter().filter(|item| !rows.iter().any(|row| row.target == item.target)) {
         let state = match item.decision {
+            Decision::Planned if is_unchanged(&item.target) => "unchanged",
             Decision::Planned => "failed",
             Decision::Skipped => "skipped",
             Decision::Refused => "refused",
