@@ -13,7 +13,6 @@ use logic::config::fragment::Section;
 use logic::config::locate::{DROP_INS, MAIN, ROOTS};
 use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
-use logic::finding::Level;
 use logic::origin::Origin;
 use logic::plan::report;
 use logic::render;
@@ -25,12 +24,9 @@ pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Err
     } else {
         config::load_sources(files::read_sources(named), "")
     };
-    let mut plan = read::check(&loaded);
-    for problem in &mut plan.problems {
-        problem.level = Level::Error;
-    }
-    if json == Json::Off && !plan.problems.is_empty() {
-        let text = render::render(&plan.problems, Style::stderr(cli.color).has_colour());
+    let plan = read::check(&loaded);
+    let text = render::render(plan.findings(), Style::stderr(cli.color).has_colour());
+    if json == Json::Off && !text.trim_end().is_empty() {
         out::note(text.trim_end());
     }
     overrides::note(&loaded.merged.overrides, cli);

@@ -11,9 +11,10 @@ use host::linux::peer_files::Root;
 use host::linux::{LinuxHost, files, unit_files};
 use logic::config;
 use logic::exit::ExitStatus;
-use logic::facts::PathKind;
+use logic::finding::{Code, Finding};
 use logic::import::{Imported, Peer, Values};
 use logic::init::{Machine, amounts};
+use logic::path_kind::PathKind;
 use logic::plan::{Decision, Item};
 use logic::record::Target;
 use logic::render;
@@ -59,8 +60,11 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     for remark in proposal.remarks.iter().chain(&amounts(&plan)) {
         out::note(remark);
     }
-    if !plan.problems.is_empty() {
-        out::note(render::render(&plan.problems, false).trim_end());
+    // Remarks have named the other neighbours.
+    let lines = plan.neighbours.iter().filter(|found| found.code == Code::FstabLine);
+    let found: Vec<&Finding> = plan.problems.iter().chain(lines).collect();
+    if !found.is_empty() {
+        out::note(render::render(found, false).trim_end());
     }
     if let Some(number) = machine.taken(&proposal.toml).filter(|_| words.now) {
         let message = format!(

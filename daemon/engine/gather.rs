@@ -12,9 +12,10 @@ use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::signature::{self, Signature};
 use logic::device::stat::MmStat;
-use logic::facts::{
-    BackingFacts, Best, DeviceFacts, Facts, FileFacts, OtherManager, PathKind, Seen, Support,
-};
+use logic::facts::{BackingFacts, Best, DeviceFacts, Facts, FileFacts, Seen, Support};
+use logic::neighbours::fstab;
+use logic::neighbours::programs::{self as neighbours, Look, OtherManager};
+use logic::path_kind::PathKind;
 use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::psi::Usage;
@@ -44,11 +45,16 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
     facts.tunables = tunables(host);
     facts.cmdline = host.text(MachineFile::Cmdline).unwrap_or_default();
     facts.other_managers = other_managers(host);
+    facts.fstab = lines_of_fstab(host);
     (facts.records, facts.damaged) = all_records(host)?;
     tell_reused(host, &mut facts);
     facts.has_chosen_zswap = has_chosen_zswap(host, &facts.records);
     for number in host.device_numbers().or_else(absent)? {
-        let mut found = device(host, number)?;
+        let mut found = match device(host, number) {
+            // Another program has removed it.
+            Err(error) if error.is(Errno::NOENT) || error.is(Errno::NODEV) => continue,
+            found => found?,
+        };
         // Devices of other programs are not opened.
         let is_ours = facts.records.contains_key(&Target::Device(number));
         if (is_ours || settings.devices.iter().any(|device| device.number == number)) && wanted(is_ours) {
@@ -135,6 +141,10 @@ pub fn places<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
             let kind = host.path_kind(&path);
             facts.mount_points.insert(path, kind);
         }
+        if mount.unset && facts.mount_at(&mount.mount_point).is_none() {
+            let found = host.permissions(&mount.mount_point);
+            facts.directories.extend(found.map(|found| (mount.mount_point.clone(), found)));
+        }
         facts.links.extend(host.link(&mount.mount_point).map(|real| (mount.mount_point.clone(), real)));
     }
     for disk in settings.ramdisks.iter().filter(|disk| disk.keep.is_some()) {
@@ -165,15 +175,16 @@ pub fn programs<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
 
 /// Whether zswap is on and not by zramd, and swap on a disk is active or in fstab: at boot, it is activated later.
 pub fn has_chosen_zswap<H: Host>(host: &H, records: &BTreeMap<Target, Record>) -> bool {
-    let is_swap = |line: &str| {
-        let mut fields = line.split_whitespace().take_while(|field| !field.starts_with('#'));
-        let device = fields.next().unwrap_or_default();
-        fields.nth(1) == Some("swap") && !device.starts_with("/dev/zram")
-    };
     let active = || swaps(host).unwrap_or_default().iter().any(|swap| swap.zram_number().is_none());
+    let is_on_disk = |line: &fstab::Line| line.fs_type == "swap" && line.device.is_none();
     host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y")
         && !records.contains_key(&Target::Zswap)
-        && (active() || host.text(MachineFile::Fstab).unwrap_or_default().lines().any(is_swap))
+        && (active() || lines_of_fstab(host).iter().any(is_on_disk))
+}
+
+/// The lines of fstab; none if it cannot be read.
+pub fn lines_of_fstab<H: Host>(host: &H) -> Vec<fstab::Line> {
+    fstab::lines(&host.text(MachineFile::Fstab).unwrap_or_default(), |path| host.link(path))
 }
 
 /// The kernel settings that exist and are readable.
@@ -184,7 +195,10 @@ fn tunables<H: Host>(host: &H) -> BTreeMap<Tunable, String> {
 
 /// Other zram managers found on this machine.
 pub fn other_managers<H: Host>(host: &H) -> Vec<OtherManager> {
-    OtherManager::at_work(|path| host.path_kind(path), |file| host.has_section(file))
+    let kind = |path: &str| host.path_kind(path);
+    let names = |path: &str| host.names(path);
+    let text = |path: &str| host.other_text(path);
+    neighbours::at_work(&Look { kind: &kind, names: &names, text: &text })
 }
 
 /// `/proc/meminfo`.

@@ -7,8 +7,8 @@ use super::gather::{record_of, records, swaps};
 use super::provision::serialised;
 use super::undo::set_if;
 use host::Host;
-use logic::facts::PathKind;
 use logic::maintain::incompressible::{configured, is_prepared, undo};
+use logic::path_kind::PathKind;
 use logic::record::{Progress, Record, Target, Undo};
 use logic::vm::Tunable;
 

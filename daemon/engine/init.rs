@@ -3,10 +3,11 @@
 use super::gather;
 use host::{Host, MachineFile};
 use logic::config::settings::Settings;
-use logic::facts::PathKind;
 use logic::health;
 use logic::import::Peer;
 use logic::init::Machine;
+use logic::neighbours::programs::has_section;
+use logic::path_kind::PathKind;
 use logic::vm::Tunable;
 use logic::zram_or_zswap::Conditions;
 
@@ -18,11 +19,13 @@ fn is_own<H: Host>(host: &H, peer: Peer) -> bool {
     let sources = peer.sources();
     let is_own = |path: &&&str| !path.starts_with("/usr/");
     sources.mains.iter().filter(is_own).any(|path| host.path_kind(path) == PathKind::Other)
-        || sources
-            .drop_ins
-            .iter()
-            .filter(is_own)
-            .any(|path| host.has_section(&format!("{path}/*{}", sources.suffix)))
+        || sources.drop_ins.iter().filter(is_own).any(|directory| {
+            let names = host.names(directory).into_iter();
+            let mut names = names.filter(|name| !name.starts_with('.') && name.ends_with(sources.suffix));
+            names.any(|name| {
+                host.other_text(&format!("{directory}/{name}")).is_some_and(|text| has_section(&text))
+            })
+        })
 }
 
 /// What the choice between zram and zswap depends on, without the kinds of disks, which only the kernel that runs tells.
@@ -46,8 +49,10 @@ pub fn conditions<H: Host>(host: &H, configured: &Settings) -> Conditions {
 
 /// The machine, and its present configuration. What cannot be read counts as missing: the root may be that of another machine.
 pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
+    let memory = gather::machine(host).memory;
     Machine {
-        memory_bytes: gather::machine(host).memory.total_kib.saturating_mul(1024),
+        memory_bytes: memory.total_kib.saturating_mul(1024),
+        huge_bytes: memory.hugetlb_kib.saturating_mul(1024),
         mounts: gather::mounts(host).unwrap_or_default(),
         has_display: host.path_kind(DISPLAY_MANAGER) != PathKind::Missing,
         swaps: gather::swaps(host).unwrap_or_default(),

@@ -11,9 +11,10 @@ use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_alg
 use logic::device::attribute::Attribute;
 use logic::device::signature::{self, Signature};
 use logic::device::swap_header;
-use logic::facts::{PathKind, Seen};
+use logic::facts::Seen;
 use logic::human::human;
 use logic::order::{Order, RamdiskOrder};
+use logic::path_kind::PathKind;
 use logic::plan::diff::{round_up, uuid_arguments};
 use logic::plan::{Step, Through};
 use logic::ramdisk::place::passthrough;

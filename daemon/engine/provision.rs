@@ -6,8 +6,8 @@ use super::apply::apply as carry_out;
 use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
-    accounts, all_records, gather, has_chosen_zswap, machine, offered, other_managers, places, programs,
-    record_of, records, swaps,
+    accounts, all_records, gather, has_chosen_zswap, lines_of_fstab, machine, offered, other_managers,
+    places, programs, record_of, records, swaps,
 };
 use super::scratch;
 use super::undo::{is_ours, roll_back, take_back};
@@ -293,6 +293,8 @@ fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) 
 /// that is about to change.
 pub fn check_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
     plan_with(host, loaded, |facts| {
+        facts.other_managers = other_managers(host);
+        facts.fstab = lines_of_fstab(host);
         programs(host, &loaded.settings, facts);
         places(host, &loaded.settings, facts);
         // Without a device to ask, any algorithm may be offered.

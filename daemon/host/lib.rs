@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 pub use error::{Cause, Errno, HostError, absent};
 use logic::device::attribute::Attribute;
 use logic::error::Error;
-use logic::facts::PathKind;
+use logic::facts::Permissions;
 use logic::order::Order;
+use logic::path_kind::PathKind;
 use logic::record::{MountId, SwapFile};
 use logic::vm::Tunable;
 use logic::zswap::Rejection;
@@ -248,10 +249,15 @@ pub trait Host {
     fn find_mkfs(&self, fs_type: &str) -> Option<PathBuf>;
     /// What is at `path`.
     fn path_kind(&self, path: &str) -> PathKind;
+    /// Permission bits and owners of what is at `path`; `None` if it is missing, or cannot be looked at.
+    fn permissions(&self, path: &str) -> Option<Permissions>;
     /// Where `path` leads if it is a symbolic link or has one on the way.
     fn link(&self, path: &str) -> Option<String>;
-    /// Whether a file has a line that begins with `[`. `DIRECTORY/*SUFFIX` is any such file there that is not hidden.
-    fn has_section(&self, file: &str) -> bool;
+    /// The names in a directory, sorted; none if it cannot be read.
+    fn names(&self, directory: &str) -> Vec<String>;
+    /// The text of a configuration file of another program, with replacements for what is not UTF-8; `None` if it is missing, cannot be
+    /// read, or is too large.
+    fn other_text(&self, file: &str) -> Option<String>;
     /// How full the file system mounted at `path` is.
     fn space(&self, path: &[u8]) -> Result<Space, HostError>;
     /// The state file of a persistent RAM disk, as `zramd-worker` wrote it; empty without one.

@@ -90,6 +90,8 @@ pub enum Code {
     ImportOffered,
     /// Another program sets up zram, too.
     ForeignManager,
+    /// A line of `/etc/fstab` is for what zramd sets up.
+    FstabLine,
     /// A kernel setting changed by zramd was changed again.
     SettingChanged,
     /// Hibernation has no swap on a disk.

@@ -3,10 +3,10 @@
 //! The daemon returns them as `Problems`; `zramdctl status` and `doctor` print them. Computed from a [`Snapshot`] and a
 //! few facts, worst first.
 
-use super::facts::OtherManager;
 use super::finding::{Code, Finding, Level, is_nearly_full};
 use super::hibernation;
 use super::human::human;
+use super::neighbours::programs::OtherManager;
 use super::neighbours::{Neighbours, Zswap};
 use super::proc::{SwapLine, zram_number};
 use super::ramdisk_health::{ramdisk_findings, ramdisks_findings};
@@ -391,6 +391,7 @@ fn resume_device(cmdline: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::device::stat::MmStat;
+    use crate::neighbours::programs::Does;
     use crate::sample::{MountView, RamdiskView};
     use crate::vm::VmView;
 
@@ -549,7 +550,13 @@ mod tests {
         let around = Surroundings {
             swaps: vec![disk.clone()],
             zswap: Zswap::On,
-            other_managers: vec![crate::facts::OTHER_MANAGERS[0]],
+            other_managers: vec![OtherManager {
+                name: "zram-generator",
+                does: Does::Devices,
+                file: "/a".to_owned(),
+                import: Some("zram-generator"),
+                off: "stop it".to_owned(),
+            }],
             cmdline: "quiet resume=/dev/zram0".to_owned(),
             resume: "0:0\n".to_owned(),
             lost: vec!["zram3".to_owned()],

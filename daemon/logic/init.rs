@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::config;
 use super::config::settings::MEASURED_SIZE;
-use super::facts::{Does, OtherManager};
 use super::human::human;
 use super::import::{Imported, Peer};
+use super::neighbours::programs::{Does, OtherManager};
 use super::plan::{Decision, Item, Plan};
 use super::proc::{MountLine, SwapLine, top};
 use super::record::Target;
@@ -22,6 +22,8 @@ pub struct Machine {
     pub mounts: Vec<MountLine>,
     /// Whether a display manager is installed.
     pub has_display: bool,
+    /// Memory reserved as huge pages, which are neither swapped nor compressed.
+    pub huge_bytes: u64,
     /// Active swap.
     pub swaps: Vec<SwapLine>,
     /// What the choice between zram and zswap depends on.
@@ -202,7 +204,7 @@ impl Machine {
                 toml.push_str(&imported.toml);
             }
             None if zswap => toml.push_str(ZSWAP),
-            None => toml.push_str(&SWAP.replace("SIZE", MEASURED_SIZE)),
+            None => toml.push_str(&SWAP.replace("SIZE", &self.swap_size())),
         }
         for (header, section) in REST {
             // Those settings are for swap on zram.
@@ -232,6 +234,14 @@ impl Machine {
             remarks.extend(self.commands());
         }
         Proposal { toml, remarks }
+    }
+
+    /// The measured size, without memory that is reserved as huge pages.
+    fn swap_size(&self) -> String {
+        match self.huge_bytes >> 20 {
+            0 => MEASURED_SIZE.to_owned(),
+            mib => MEASURED_SIZE.replace("ram", &format!("(ram - {mib})")),
+        }
     }
 
     /// The commands that create swap on a disk as large as the memory.
@@ -287,6 +297,12 @@ impl Machine {
                 "The root file system is on a {kind} disk; the proposal is the same, because this swap stays in memory."
             ));
         }
+        if self.huge_bytes > 0 && !imports && !zswap {
+            remarks.push(format!(
+                "{} of memory are reserved as huge pages, which are neither swapped nor compressed; the size does not count them.",
+                human(self.huge_bytes)
+            ));
+        }
         let priority = swap_priority(toml);
         for swap in self.swaps.iter().filter(|swap| swap.zram_number().is_none() && !zswap) {
             let size = human(swap.size_kib.saturating_mul(1024));
@@ -334,6 +350,9 @@ impl Machine {
         }
         for other in &self.others {
             let remark = match (other.does, other.import) {
+                (Does::Directories, None) => {
+                    format!("{} keeps directories in memory and is left alone.", other.name)
+                }
                 (Does::Directories, Some(name)) => format!(
                     "{} keeps directories in memory and is left alone; `zramdctl import {name}` shows its configuration for zramd.",
                     other.name
@@ -343,7 +362,7 @@ impl Machine {
                     other.name, other.file, other.off
                 ),
                 _ => format!(
-                    "{} is set up here, too ({}). Before the next boot, {}.",
+                    "{} takes zram devices here, too ({}). Before the next boot, {}.",
                     other.name, other.file, other.off
                 ),
             };
@@ -397,7 +416,7 @@ mod tests {
     use crate::config::fragment::Assignment;
     use crate::config::{self, Loaded};
     use crate::device::attribute::Attribute;
-    use crate::facts::{DeviceFacts, Facts, OTHER_MANAGERS};
+    use crate::facts::{DeviceFacts, Facts};
     use crate::import;
     use crate::plan::{self, Activation};
     use crate::proc::Memory;
@@ -408,8 +427,14 @@ mod tests {
         config::load(&[("/etc/zramd/zramd.toml".into(), toml.to_owned())], "")
     }
 
-    fn other(file: &str) -> OtherManager {
-        *OTHER_MANAGERS.iter().find(|other| other.file == file).unwrap()
+    fn other(name: &'static str, file: &str) -> OtherManager {
+        let does = if name == "log2ram" { Does::Directories } else { Does::Devices };
+        let import = Peer::parse(name).map(Peer::name);
+        OtherManager { name, does, file: file.to_owned(), import, off: "run `off`".to_owned() }
+    }
+
+    fn shipped() -> OtherManager {
+        other("zram-generator", "/usr/lib/systemd/zram-generator.conf")
     }
 
     fn root_on(source: &str) -> Vec<MountLine> {
@@ -519,7 +544,7 @@ mod tests {
         assert_eq!(machine.taken("[zram1]"), None);
         let ours = Machine { managed: vec![Target::Device(0)], ..machine.clone() };
         assert_eq!((ours.taken(&proposal.toml), ours.propose(None, None).remarks.len()), (None, 2));
-        let known = Machine { others: vec![other("/usr/lib/systemd/zram-generator.conf")], ..machine };
+        let known = Machine { others: vec![shipped()], ..machine };
         assert_eq!(known.propose(None, None).remarks.len(), 3, "said with its name");
     }
 
@@ -540,18 +565,19 @@ mod tests {
     #[test]
     fn what_an_administrator_has_written_is_taken_over_and_what_is_shipped_is_not() {
         let own = vec![Peer::ZramGenerator, Peer::RpiSwap];
-        let machine = |file| Machine { own: own.clone(), others: vec![other(file)], ..Machine::default() };
-        let shipped = Machine { own: Vec::new(), ..machine("/usr/lib/systemd/zram-generator.conf") };
+        let machine =
+            |name, file| Machine { own: own.clone(), others: vec![other(name, file)], ..Machine::default() };
+        let shipped = Machine { others: vec![shipped()], ..Machine::default() };
         assert_eq!(shipped.import_from(), None);
-        let imported = machine("/etc/systemd/zram-generator.conf").import_from();
+        let imported = machine("zram-generator", "/etc/systemd/zram-generator.conf").import_from();
         assert_eq!(imported, Some(Peer::ZramGenerator));
-        assert_eq!(machine("/etc/rpi/swap.conf").import_from(), Some(Peer::RpiSwap));
+        assert_eq!(machine("rpi-swap", "/etc/rpi/swap.conf").import_from(), Some(Peer::RpiSwap));
         let directories = "/etc/systemd/system/sysinit.target.wants/log2ram.service";
-        assert_eq!(machine(directories).import_from(), None);
-        assert_eq!(machine(directories).rivals().count(), 0);
+        assert_eq!(machine("log2ram", directories).import_from(), None);
+        assert_eq!(machine("log2ram", directories).rivals().count(), 0);
         let file = ("/etc/systemd/zram-generator.conf".into(), "[zram3]\nzram-size = 512\n".to_owned());
         let found = import::import(Peer::ZramGenerator, &[file], &import::Values::default());
-        let machine = machine("/etc/systemd/zram-generator.conf");
+        let machine = machine("zram-generator", "/etc/systemd/zram-generator.conf");
         let toml = machine.propose(None, Some((Peer::ZramGenerator, &found))).toml;
         let loaded = loaded(&toml);
         assert_eq!(loaded.problems, [], "{toml}");
@@ -622,7 +648,7 @@ mod tests {
             swaps: vec![disk, zram],
             conditions: Conditions { zswap_is_on: true, hibernates: true, ..Conditions::default() },
             rotates: Some(true),
-            others: vec![other("/usr/lib/systemd/zram-generator.conf"), other("/etc/default/zramd")],
+            others: vec![shipped(), other("the unrelated older zramd", "/etc/default/zramd")],
             ..Machine::default()
         };
         let remarks = machine.propose(None, None).remarks;

@@ -27,6 +27,7 @@ pub mod order;
 pub mod origin;
 pub mod outcome;
 pub mod overlay;
+pub mod path_kind;
 pub mod plan;
 pub mod proc;
 pub mod property;

@@ -26,6 +26,15 @@ pub struct Memory {
     pub zswap_kib: u64,
     /// `Zswapped`: what it holds, uncompressed (Linux 5.19).
     pub zswapped_kib: u64,
+    /// `Hugetlb`: memory reserved as huge pages of all sizes.
+    pub hugetlb_kib: u64,
+}
+
+impl Memory {
+    /// The memory that is not reserved as huge pages, which are neither swapped nor compressed.
+    pub fn ordinary_kib(&self) -> u64 {
+        self.total_kib.saturating_sub(self.hugetlb_kib)
+    }
 }
 
 /// Parses `/proc/meminfo` (proc_meminfo(5)). Missing lines count as 0.
@@ -42,6 +51,7 @@ pub fn parse_meminfo(text: &str) -> Memory {
             "SwapFree" => &mut memory.swap_free_kib,
             "Zswap" => &mut memory.zswap_kib,
             "Zswapped" => &mut memory.zswapped_kib,
+            "Hugetlb" => &mut memory.hugetlb_kib,
             _ => continue,
         };
         if let Some(value) = rest.split_whitespace().next().and_then(|word| word.parse().ok()) {
@@ -307,7 +317,7 @@ mod tests {
 
     #[test]
     fn meminfo_is_read_by_name_and_odd_lines_are_left_out() {
-        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nAnonPages: 90 kB\nActive(anon): 60 kB\nnonsense\nHugePages_Total: 0\nSwapTotal: x kB\nZswapped: 5 kB\n";
+        let text = "MemTotal:  801322 kB\nMemAvailable: 700 kB\nAnonPages: 90 kB\nActive(anon): 60 kB\nnonsense\nHugePages_Total: 0\nHugetlb: 6 kB\nSwapTotal: x kB\nZswapped: 5 kB\n";
         assert_eq!(
             parse_meminfo(text),
             Memory {
@@ -318,7 +328,8 @@ mod tests {
                 swap_total_kib: 0,
                 swap_free_kib: 0,
                 zswap_kib: 0,
-                zswapped_kib: 5
+                zswapped_kib: 5,
+                hugetlb_kib: 6
             }
         );
     }

@@ -4,7 +4,7 @@ use annotate_snippets::{AnnotationKind, Level as Shown, Renderer, Snippet};
 
 use crate::config::Loaded;
 use crate::exit::ExitStatus;
-use crate::finding::{Finding, Level};
+use crate::finding::{Finding, Level, has_errors};
 use crate::origin::Origin;
 use crate::plan::{Decision, Item, Plan};
 use crate::record::Target;
@@ -12,7 +12,9 @@ use crate::record::Target;
 /// Result of checking a configuration: one line, and the exit status.
 pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
     let count = counted(plan, loaded);
-    let text = match (plan.problems.is_empty(), loaded.disabled_by_cmdline) {
+    // What others have set up is no mistake, unless it keeps something from being set up.
+    let is_right = plan.problems.is_empty() && !has_errors(&plan.neighbours);
+    let text = match (is_right, loaded.disabled_by_cmdline) {
         (false, _) => return (format!("still usable: {count}"), ExitStatus::Failure),
         (true, true) => {
             "no mistakes found, but the kernel command line has systemd.zram=0: nothing is used".to_owned()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::kernel::MAJOR;
 use host::Errno;
-use logic::facts::PathKind;
+use logic::path_kind::PathKind;
 use logic::record::MountId;
 
 /// Inode of the only mount namespace.

@@ -15,8 +15,9 @@ use host::{
 };
 use logic::device::attribute::Attribute;
 use logic::error::Error;
-use logic::facts::PathKind;
+use logic::facts::Permissions;
 use logic::order::Order;
+use logic::path_kind::PathKind;
 use logic::proc::zram_number;
 use logic::record::{MountId, SCRATCH, SwapFile};
 use logic::vm::Tunable;
@@ -210,12 +211,20 @@ impl Host for SimHost {
         self.machine.look().mounts.path_kind(path)
     }
 
+    fn permissions(&self, _path: &str) -> Option<Permissions> {
+        None
+    }
+
     fn link(&self, _path: &str) -> Option<String> {
         None
     }
 
-    fn has_section(&self, _file: &str) -> bool {
-        false
+    fn names(&self, _directory: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn other_text(&self, _file: &str) -> Option<String> {
+        None
     }
 
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {

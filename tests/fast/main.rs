@@ -39,6 +39,7 @@ mod maintenance_ends;
 mod maintenance_marks;
 mod maintenance_memory;
 mod monitoring;
+mod neighbours;
 mod nix;
 mod odd_bytes;
 mod off;

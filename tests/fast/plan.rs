@@ -7,9 +7,11 @@ use logic::config::settings::SizeRule;
 use logic::device::algorithm::Algorithm;
 use logic::device::attribute::Attribute;
 use logic::error::ErrorKind;
-use logic::facts::{BackingFacts, DeviceFacts, Does, Facts, PathKind, Support};
+use logic::facts::{BackingFacts, DeviceFacts, Facts, Support};
 use logic::finding::Code;
 use logic::finding::{Finding, Level};
+use logic::neighbours::programs::{Does, OtherManager};
+use logic::path_kind::PathKind;
 use logic::plan::{self, Activation, Decision, Plan, Step, Taken};
 use logic::proc::{Memory, MountLine, SwapLine};
 use logic::record::{Record, Target};
@@ -147,6 +149,11 @@ fn what_cannot_be_meant_is_a_warning() {
             &["2.0 GiB", "no effect"],
         ),
         (swap("1GiB", "zram-resident-limit = \"1GiB\""), "", &[]),
+        (
+            swap("1GiB", "zram-resident-limit = \"512MiB\""),
+            "zram0.zram-resident-limit",
+            &["hang", "smaller zram-size"],
+        ),
         (swap("1GiB", recompressed), "zram0.recompression-algorithm", &["recompress = true"]),
         (
             swap("1GiB", &format!("{recompressed}[maintenance]\npressure = true")),
@@ -385,16 +392,21 @@ fn only_steps_of_extra_features_may_fail_with_a_warning() {
     }
 }
 
+fn other(does: Does) -> OtherManager {
+    let (file, off) = ("/etc/x.conf".to_owned(), "remove it".to_owned());
+    OtherManager { name: "x", does, file, import: None, off }
+}
+
 #[test]
 fn conflicts_cause_a_warning() {
     let better = SwapLine { path: "/dev/sda2".into(), size_kib: 9, used_kib: 0, priority: 200 };
     let tunables = [(logic::vm::Tunable::Zswap, "Y".to_owned())].into();
-    let other_managers = vec![logic::facts::OTHER_MANAGERS[0]];
+    let other_managers = vec![other(Does::Devices)];
     let facts = Facts { tunables, swaps: vec![better], other_managers, ..facts() };
     let plan = plan_of("[zram0]", &facts);
     assert_eq!(plan.problems, [], "none of them is a mistake");
     let found: Vec<_> = plan.neighbours.iter().map(|found| (found.code, found.object.as_str())).collect();
-    let manager = (Code::ForeignManager, logic::facts::OTHER_MANAGERS[0].file);
+    let manager = (Code::ForeignManager, "/etc/x.conf");
     assert_eq!(found, [(Code::ZswapActive, ""), (Code::PriorityInverted, "/dev/sda2"), manager]);
     assert!(plan.neighbours[1].message.contains("200"), "{}", plan.neighbours[1].message);
     assert_eq!(plan.items[0].decision, Decision::Planned, "and the device comes up all the same");
@@ -402,7 +414,6 @@ fn conflicts_cause_a_warning() {
 
 #[test]
 fn a_device_that_yields_is_not_created_beside_another_program() {
-    let other = |does| logic::facts::OTHER_MANAGERS.into_iter().find(|other| other.does == does).unwrap();
     let decision = |facts: &Facts| plan_of("[zram0]\nyield = true", facts).items[0].decision;
     let mut facts = facts();
     assert_eq!(decision(&facts), Decision::Planned);

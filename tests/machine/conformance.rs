@@ -11,7 +11,7 @@ use host::{Errno, Host, HostError, MachineFile, MountSpec, Priority, SwapSpec};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::swap_header;
-use logic::facts::PathKind;
+use logic::path_kind::PathKind;
 use logic::proc::{parse_device_number, parse_mountinfo, parse_swaps};
 use logic::record::MountId;
 use sim::SimMachine;

@@ -10,8 +10,9 @@ use host::{
     Space, StateFile, SwapSpec,
 };
 use logic::device::attribute::Attribute;
-use logic::facts::PathKind;
+use logic::facts::Permissions;
 use logic::order::Order;
+use logic::path_kind::PathKind;
 use logic::record::{MountId, SwapFile};
 use logic::vm::Tunable;
 
@@ -107,8 +108,16 @@ impl Host for Killer {
     fn link(&self, path: &str) -> Option<String> {
         self.host.link(path)
     }
-    fn has_section(&self, file: &str) -> bool {
-        self.host.has_section(file)
+    fn permissions(&self, path: &str) -> Option<Permissions> {
+        self.host.permissions(path)
+    }
+
+    fn names(&self, directory: &str) -> Vec<String> {
+        self.host.names(directory)
+    }
+
+    fn other_text(&self, file: &str) -> Option<String> {
+        self.host.other_text(file)
     }
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {
         self.host.space(path)

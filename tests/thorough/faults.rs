@@ -46,6 +46,7 @@ fn mount(path: &str) -> MountSettings {
         mode: Some(0o750),
         owner: None,
         group: None,
+        unset: false,
     }
 }
 

@@ -8,8 +8,8 @@ use host::linux::bench_file::Directory;
 use host::linux::swap_file::{self, LABEL, NewFile};
 use host::{Errno, Host, HostError};
 use logic::device::swap_header;
-use logic::facts::PathKind;
 use logic::human::human;
+use logic::path_kind::PathKind;
 use logic::plan::{file_size, no_disk};
 
 use super::SPARE;

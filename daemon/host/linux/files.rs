@@ -2,15 +2,14 @@
 //!
 //! `plan`, `check` and `generate` read below a root directory and never touch devices, so these are plain functions.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, RawDir};
-use rustix::path::Arg;
 
 use crate::lossy;
 use logic::config::edit::Edit;
@@ -34,7 +33,7 @@ const LARGEST_CONFIGURATION: u64 = 1 << 20;
 
 /// The text of a file below `root`; a missing one is empty, and what is not UTF-8 is replaced.
 pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
-    let full = below(root, path);
+    let full = inside(root, path);
     match read_small(&full) {
         Ok(bytes) => Ok(lossy(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -148,8 +147,9 @@ fn find_sources_after(root: &Path, edit: Option<&Edit>) -> Sources {
     let mut drop_ins = Vec::new();
     let mut warnings = Vec::new();
     for (index, directory) in locate::ROOTS.iter().enumerate() {
-        let directory = below(root, directory);
-        mains.extend(entry(index, locate::MAIN, directory.join(locate::MAIN), &mut warnings));
+        let directory = inside(root, directory);
+        let main = directory.join(locate::MAIN);
+        mains.extend(entry(root, index, locate::MAIN, main, &mut warnings));
         let directory = directory.join(locate::DROP_INS);
         if let (Some(edit), Some(path)) = (edit, &edited)
             && let (Some(text), Some(name)) =
@@ -158,12 +158,12 @@ fn find_sources_after(root: &Path, edit: Option<&Edit>) -> Sources {
             let kind = EntryKind::Text(text.clone());
             drop_ins.push(Entry { root: index, name: name.to_owned(), path: path.clone(), kind });
         }
-        let Ok(found) = fs::read_dir(directory) else { continue };
+        let Ok(found) = fs::read_dir(resolved(root, &directory)) else { continue };
         for file in found.filter_map(Result::ok) {
             if let Ok(name) = file.file_name().into_string()
                 && edited.as_ref() != Some(&file.path())
             {
-                drop_ins.extend(entry(index, &name, file.path(), &mut warnings));
+                drop_ins.extend(entry(root, index, &name, file.path(), &mut warnings));
             }
         }
     }
@@ -230,11 +230,11 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Finding>) -> Option<Entry> {
+fn entry(root: &Path, index: usize, name: &str, path: PathBuf, warnings: &mut Vec<Finding>) -> Option<Entry> {
     if name != locate::MAIN && !locate::is_drop_in(name) {
         return None;
     }
-    let kind = match read_configuration(&path) {
+    let kind = match read_configuration(&resolved(root, &path)) {
         Ok((text, _)) if text.is_empty() => EntryKind::Mask,
         Ok((text, warning)) => {
             warnings.extend(warning);
@@ -246,7 +246,7 @@ fn entry(root: usize, name: &str, path: PathBuf, warnings: &mut Vec<Finding>) ->
         }
         Err(error) => EntryKind::Unreadable(describe(&error)),
     };
-    Some(Entry { root, name: name.to_owned(), path, kind })
+    Some(Entry { root: index, name: name.to_owned(), path, kind })
 }
 
 /// The runtime drop-ins, by name.
@@ -286,31 +286,32 @@ pub fn replace(root: &Path, path: &str, text: Option<&str>) -> Result<(), String
     written.map_err(|error| format!("{}: {}", path.display(), describe(&error)))
 }
 
-/// Whether a file has a line that begins with `[`; not if it cannot be read.
-pub fn has_section(directory: impl AsFd, name: impl Arg) -> bool {
-    // A FIFO is not waited for.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(opened) = rustix::fs::openat(directory, name, flags, Mode::empty()) else { return false };
+/// The text of a file, with replacements for what is not UTF-8; `None` if it cannot be read, or is larger than a configuration.
+pub fn other_text(path: &Path) -> Option<String> {
+    // A FIFO is not waited for, and a directory is not read.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     let mut text = Vec::new();
-    let read = File::from(opened).take(LARGEST_CONFIGURATION).read_to_end(&mut text);
-    read.is_ok() && text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii_start().starts_with(b"["))
+    file.take(LARGEST_CONFIGURATION + 1).read_to_end(&mut text).ok()?;
+    (text.len() as u64 <= LARGEST_CONFIGURATION).then(|| lossy(text))
 }
 
-/// Whether a directory has a file with this suffix and a section that is not hidden.
-pub fn any_has_section(directory: &Path, suffix: &str) -> bool {
+/// The names in a directory, sorted; none if it cannot be read.
+pub fn names(directory: &Path) -> Vec<String> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(opened) = rustix::fs::open(directory, flags, Mode::empty()) else { return false };
+    let Ok(opened) = rustix::fs::open(directory, flags, Mode::empty()) else { return Vec::new() };
     // On the stack, because the generator uses little heap.
     let mut buffer = [MaybeUninit::uninit(); 1024];
     let mut entries = RawDir::new(&opened, &mut buffer);
+    let mut names = Vec::new();
     while let Some(Ok(entry)) = entries.next() {
         let name = entry.file_name().to_bytes();
-        let fits = !name.starts_with(b".") && name.ends_with(suffix.as_bytes());
-        if fits && has_section(&opened, entry.file_name()) {
-            return true;
+        if ![&b"."[..], b".."].contains(&name) {
+            names.push(lossy(name.to_vec()));
         }
     }
-    false
+    names.sort();
+    names
 }
 
 /// Whether a directory exists and has entries.
@@ -318,9 +319,51 @@ pub fn has_entries(directory: &Path) -> bool {
     fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
 }
 
+/// Symbolic links that are followed in a path, as by the kernel (path_resolution(7)).
+const MOST_LINKS: u32 = 40;
+
 /// `path` below `root`.
 pub fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
+}
+
+/// `path` below `root`, for reading: below the root of another machine, absolute links are followed there, too. One to `/dev/null` needs
+/// no device there.
+pub fn inside(root: &Path, path: impl AsRef<Path>) -> PathBuf {
+    let path = path.as_ref();
+    if root == Path::new("/") {
+        return root.join(path);
+    }
+    let mut found = root.to_owned();
+    let mut left: Vec<OsString> = Vec::new();
+    let push = |left: &mut Vec<OsString>, path: &Path| {
+        left.extend(path.components().rev().map(|part| part.as_os_str().to_owned()));
+    };
+    push(&mut left, path);
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        if part == "/" || part == ".." {
+            let stays = part == ".." && found != root;
+            found = if stays { found.parent().unwrap_or(root).to_owned() } else { root.to_owned() };
+            continue;
+        }
+        found.push(part);
+        match fs::read_link(&found) {
+            Ok(target) if target == Path::new("/dev/null") => return target,
+            Ok(target) if links < MOST_LINKS => {
+                links += 1;
+                found.pop();
+                push(&mut left, &target);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A path that begins with `root`, with its links followed as by [`inside`].
+fn resolved(root: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(root).map_or_else(|_| path.to_owned(), |path| inside(root, path))
 }
 
 /// The unit that a file of it, a drop-in or a link is about.
@@ -480,20 +523,52 @@ mod tests {
     }
 
     #[test]
-    fn files_without_a_section_and_hidden_files_do_not_count() {
+    fn links_below_a_root_stay_there() {
+        use std::os::unix::fs::symlink;
         let directory = tempfile::tempdir().unwrap();
-        let directory = directory.path();
-        assert!(!any_has_section(&directory.join("gone"), ".conf"));
-        for (name, text) in
-            [(".a.conf", "[x]"), ("a.txt", "[x]"), ("b.conf", ""), ("b2.conf", "# [x]\n\nx = \"[\"\n")]
-        {
-            fs::write(directory.join(name), text).unwrap();
+        let root = directory.path();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        symlink("/a", root.join("absolute")).unwrap();
+        symlink("../../../../a/b", root.join("a/b/up")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        symlink("/dev/null", root.join("null")).unwrap();
+        symlink("/null", root.join("masked")).unwrap();
+        for (path, expected) in [
+            ("/a/c", "a/c"),
+            ("a/c", "a/c"),
+            ("/absolute/b/c", "a/b/c"),
+            ("/a/b/up/c", "a/b/c"),
+            ("/../../etc", "etc"),
+            ("/a/b/up/../../..", ""),
+            ("/gone/../a", "a"),
+        ] {
+            assert_eq!(inside(root, path), root.join(expected), "{path}");
         }
-        std::os::unix::fs::symlink("/dev/null", directory.join("c.conf")).unwrap();
-        std::os::unix::fs::symlink("/gone", directory.join("d.conf")).unwrap();
-        rustix::fs::mknodat(CWD, directory.join("f.conf"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        assert!(!any_has_section(directory, ".conf"));
-        fs::write(directory.join("e.conf"), "# x\n [x]").unwrap();
-        assert!(any_has_section(directory, ".conf"));
+        assert!(inside(root, "/loop/x").starts_with(root));
+        for path in ["/null", "/masked"] {
+            assert_eq!(inside(root, path), Path::new("/dev/null"));
+        }
+        assert_eq!(inside(Path::new("/"), "/a/b"), Path::new("/a/b"));
+        assert_eq!(inside(Path::new("/"), "a/b"), Path::new("/a/b"));
+    }
+
+    #[test]
+    fn texts_of_other_programs_may_be_anything() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("b"), b"a\xff\n").unwrap();
+        fs::write(at("large"), vec![b'x'; (1 << 20) + 1]).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        std::os::unix::fs::symlink("/gone", at("gone")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", at("null")).unwrap();
+        rustix::fs::mknodat(CWD, at("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(other_text(&at("b")).as_deref(), Some("a\u{fffd}\n"));
+        assert_eq!(other_text(&at("null")).as_deref(), Some(""));
+        assert_eq!(other_text(&at("fifo")).as_deref(), Some(""), "a FIFO is not waited for");
+        for name in ["large", "directory", "gone", "missing"] {
+            assert_eq!(other_text(&at(name)), None, "{name}");
+        }
+        assert_eq!(names(directory.path()), ["b", "directory", "fifo", "gone", "large", "null"]);
+        assert_eq!(names(&at("b")), [""; 0]);
     }
 }

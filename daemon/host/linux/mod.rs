@@ -60,8 +60,9 @@ use super::{
 use logic::device::attribute::Attribute;
 use logic::device::drain;
 use logic::error::Error;
-use logic::facts::PathKind;
+use logic::facts::Permissions;
 use logic::order::Order;
+use logic::path_kind::PathKind;
 use logic::proc::{MountLine, parse_device_number, zram_number};
 use logic::ramdisk::place::ramdisk_at;
 use logic::record::{MountId, SCRATCH, SwapFile, crypt_name};
@@ -89,8 +90,7 @@ impl LinuxHost {
     }
 
     fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        let path = path.as_ref();
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+        files::inside(&self.root, path)
     }
 
     /// Whether `path` is a mount point.
@@ -330,25 +330,39 @@ impl Host for LinuxHost {
         }
     }
 
+    fn permissions(&self, path: &str) -> Option<Permissions> {
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        let wanted = StatxFlags::MODE | StatxFlags::UID | StatxFlags::GID;
+        let full = self.path(path);
+        let found = patience::ask(&self.root, &full, || {
+            let found = rustix::fs::statx(CWD, &full, flags, wanted)?;
+            Ok((u32::from(found.stx_mode) & 0o7777, found.stx_uid, found.stx_gid))
+        });
+        found.ok().map(|(mode, uid, gid)| Permissions { mode, uid, gid })
+    }
+
     fn link(&self, path: &str) -> Option<String> {
         let full = self.path(path);
+        if self.root != Path::new("/") {
+            let real = Path::new("/").join(full.strip_prefix(&self.root).unwrap_or(&full));
+            return (real != Path::new(path)).then(|| real.display().to_string());
+        }
         let look = || {
-            let root = self.root.canonicalize().ok()?;
             // The part that does not exist has no links in it.
             let (real, there) =
                 full.ancestors().find_map(|above| Some((above.canonicalize().ok()?, above)))?;
             let real = real.join(full.strip_prefix(there).ok()?);
-            let real = Path::new("/").join(real.strip_prefix(&root).unwrap_or(&real));
             (real != Path::new(path)).then(|| real.display().to_string())
         };
         patience::ask(&self.root, &full, || Ok(look())).ok().flatten()
     }
 
-    fn has_section(&self, file: &str) -> bool {
-        match file.split_once("/*") {
-            Some((directory, suffix)) => files::any_has_section(&self.path(directory), suffix),
-            None => files::has_section(rustix::fs::CWD, self.path(file)),
-        }
+    fn names(&self, directory: &str) -> Vec<String> {
+        files::names(&self.path(directory))
+    }
+
+    fn other_text(&self, file: &str) -> Option<String> {
+        files::other_text(&self.path(file))
     }
 
     fn space(&self, path: &[u8]) -> Result<Space, HostError> {

@@ -282,11 +282,14 @@ pub(super) fn mount_settings(
             reader.fail(Finding::error(origin, message).remedy(hint));
         }
     }
+    // Every program writes there.
+    let is_for_all = ["/tmp", "/var/tmp"].contains(&mount_point.as_str()) && reader.get(mode).is_none();
     MountSettings {
         mount_point,
         origin,
         options: text,
-        mode: reader.mode(mode),
+        unset: [mode, &keys::OWNER, &keys::GROUP].iter().all(|key| reader.get(key).is_none()),
+        mode: if is_for_all { Some(0o1777) } else { reader.mode(mode) },
         owner: reader.principal(&keys::OWNER),
         group: reader.principal(&keys::GROUP),
     }

@@ -29,7 +29,7 @@ pub mod device {
     pub const FS_TYPE: Key = key("fs-type", Type::Text, Unset("\"ext4\" with a mount-point, else \"swap\""), "\"ext4\"", "File system type, \"swap\", or \"none\". With a type but no mount-point the device is formatted but not mounted.");
     pub const MKFS_OPTIONS: Key = key("mkfs-options", Type::Words, Unset("none"), "[\"-N\", \"100000\"]", "Additional arguments for mkfs.");
     pub const OPTIONS: Key = key("options", Type::Options, Text("discard"), "\"discard,noatime\"", "Options for swapon or mount, as in fstab.");
-    pub const MODE: Key = key("mode", Type::Octal, Unset("that of mkfs"), "\"0755\"", "Permission bits of the root directory, set before the file system is mounted.");
+    pub const MODE: Key = key("mode", Type::Octal, Unset("that of mkfs"), "\"0755\"", "Permission bits of the root directory, set before the file system is mounted. 1777 for /tmp and /var/tmp if not set.");
     pub const OWNER: Key = key("owner", Type::Principal, Unset("root"), "\"build\"", "Owner of the root directory.");
     pub const GROUP: Key = key("group", Type::Principal, Unset("root"), "\"build\"", "Group of the root directory.");
     pub const LABEL: Key = key("label", Type::Text, Unset("the name of the device"), "\"fast\"", "Label of the swap area or file system.");
@@ -67,7 +67,7 @@ pub mod ramdisk {
     pub const SIZE: Key = key("size", Type::Size { none: false }, Text("50%"), "\"20%\"", "Upper bound of what can be stored; memory is taken as it fills.");
     pub const INODES: Key = key("inodes", Type::integer(1, i64::MAX), Unset("the kernel's"), "100000", "Upper bound of files and directories.");
     pub const OPTIONS: Key = key("options", Type::Options, Text("nosuid,nodev"), "\"nosuid,nodev,noexec\"", "Mount options, as in fstab.");
-    pub const MODE: Key = key("mode", Type::Octal, Text("0755"), "\"1777\"", "Permission bits of the root directory. Mode, owner and group of a loaded snapshot, or of the directory below, take precedence.");
+    pub const MODE: Key = key("mode", Type::Octal, Text("0755"), "\"1777\"", "Permission bits of the root directory; 1777 for /tmp and /var/tmp if not set. With snapshots, mode, owner and group of the one that is loaded, or of the directory below, take precedence.");
     pub const HUGE_PAGES: Key = key("huge-pages", Type::Word(&["never", "always", "within_size", "advise"]), Unset("the kernel's"), "\"within_size\"", "When a tmpfs uses huge pages (huge= of tmpfs).");
     pub const FS_TYPE: Key = key("fs-type", Type::Word(&["ext4", "btrfs", "xfs"]), Text("ext4"), "\"btrfs\"", "File system on zram: ext4 has no journal; btrfs (at least 45 MiB) is saved atomically; xfs takes at least 300 MiB.");
     pub const COMPRESSION_ALGORITHM: Key = key("compression-algorithm", Type::Algorithms, Unset("that of [defaults]"), "[\"zstd\", \"auto\"]", "Algorithm of the zram device.");

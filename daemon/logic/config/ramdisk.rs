@@ -183,7 +183,7 @@ fn zram(
         writeback: None,
         purpose: Purpose::Filesystem {
             fs_type,
-            mount: MountSettings { mount_point: place(name), options, ..mount },
+            mount: MountSettings { mount_point: place(name), options, unset: false, ..mount },
             mkfs_options,
         },
         label: None,

@@ -269,6 +269,8 @@ pub struct MountSettings {
     pub owner: Option<Principal>,
     /// Group of the root directory.
     pub group: Option<Principal>,
+    /// Whether none of these three is in the configuration.
+    pub unset: bool,
 }
 
 /// A user or a group, by number or by name; names are resolved on the machine.

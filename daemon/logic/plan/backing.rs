@@ -2,8 +2,9 @@
 
 use super::ownership::Ownership;
 use super::{Step, Through};
-use crate::facts::{Facts, FileFacts, PathKind};
+use crate::facts::{Facts, FileFacts};
 use crate::human::human;
+use crate::path_kind::PathKind;
 use crate::record::{Progress, Undo};
 use crate::request::{DeviceRequest, Store};
 

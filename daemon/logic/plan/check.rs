@@ -6,20 +6,25 @@ use super::backing;
 use super::ownership::{Ownership, ownership};
 use super::{Decision, Item, refuse};
 use crate::config::settings::MEASURED_SIZE;
-use crate::config::settings::{BackingSettings, DeviceSettings, RamdiskSettings, SizeExpr, SizeRule};
+use crate::config::settings::{
+    BackingSettings, DeviceSettings, MountSettings, RamdiskSettings, SizeExpr, SizeRule,
+};
 use crate::device::attribute::Attribute;
 use crate::device::swap_header::LABEL_BYTES;
 use crate::error::ErrorKind;
-use crate::facts::{BackingFacts, Facts, PathKind, Support};
+use crate::facts::{BackingFacts, Facts, Permissions, Support};
 use crate::finding::{Code, Finding};
 use crate::human::human;
 use crate::origin::Origin;
+use crate::path_kind::PathKind;
 use crate::ramdisk::hold::Hold;
 use crate::ramdisk::place::{is_at_or_below, is_below, ramdisk_at};
 use crate::ramdisk_health;
 use crate::record::{Target, adopt_or_forget};
 use crate::request::{DeviceRequest, MountRequest, Purpose, RamdiskRequest, Request, Store};
 
+/// Pages that the header of a swap area can name: `last_page` has 32 bits (include/linux/swap.h).
+const MOST_SWAP_PAGES: u64 = 1 << 32;
 /// A smaller device is not worth its metadata, and is refused by mkfs and mkswap.
 const MINIMUM_SIZE: u64 = 1 << 20;
 /// Memory per entry of the slot table, which the kernel allocates for all pages when the size is set (`struct
@@ -391,9 +396,10 @@ pub fn excess<'i>(items: &'i [Item], facts: &Facts) -> Option<(&'i Target, Strin
     let what = if sizes.clone().count() == 1 { "the device" } else { "all devices together" };
     let (target, _) = sizes.last().filter(|_| total > most)?;
     let message = format!(
-        "{what} can take in {}, more than the {} that this machine's RAM can hold even if the data compresses well",
+        "{what} can take in {}, more than the {} that this machine's RAM{} can hold even if the data compresses well",
         human(total),
-        human(most)
+        human(most),
+        without_huge_pages(facts)
     );
     Some((target, message))
 }
@@ -411,8 +417,9 @@ pub(super) fn ramdisks_exceed_memory(
     });
     let (message, remedy) = ramdisk_health::excess(
         disks.clone().map(|disk| disk.size),
-        facts.memory.total_kib.saturating_mul(1024),
+        facts.memory.ordinary_kib().saturating_mul(1024),
     )?;
+    let message = message + &without_huge_pages(facts);
     let last = disks.next_back()?;
     let origin = settings.iter().find(|disk| disk.name == last.name).map(|disk| &disk.size.origin)?;
     Some(Finding::warning(origin.clone(), message).remedy(remedy).code(Code::RamdisksExceedMemory))
@@ -441,8 +448,16 @@ pub(super) fn snapshot_does_not_fit(
 
 /// What fits into the RAM if the data compresses well; `None` if the amount of RAM is unknown.
 fn storable(facts: &Facts) -> Option<u64> {
-    let ram = facts.memory.total_kib.saturating_mul(1024);
+    let ram = facts.memory.ordinary_kib().saturating_mul(1024);
     (ram > 0).then(|| ram.saturating_mul(PAGES_PER_PAGE))
+}
+
+/// Huge pages are reserved, and neither swapped nor compressed.
+fn without_huge_pages(facts: &Facts) -> String {
+    match facts.memory.hugetlb_kib {
+        0 => String::new(),
+        kib => format!(" (without {} reserved as huge pages)", human(kib.saturating_mul(1024))),
+    }
 }
 
 /// The size whose slot table takes the allowed share of RAM; `None` if the amount of RAM is unknown.
@@ -522,6 +537,7 @@ pub(super) fn ineffective(
         warn(&settings.recompression_origin, message.to_owned(), hint);
     }
     let limit = request.memory_limit;
+    let is_swap = matches!(request.purpose, Purpose::Swap { .. });
     if let Some(SizeExpr { origin, text, .. }) = settings.resident_limit.as_ref().filter(|_| limit > 0) {
         if limit < SMALL_LIMIT {
             let message = format!("writes fail as soon as the compressed data takes {}", human(limit));
@@ -538,9 +554,43 @@ pub(super) fn ineffective(
                 human(request.disk_size)
             );
             warn(origin, message, "write a lower one, or leave zram-resident-limit out");
+        } else if is_swap && limit < request.disk_size {
+            let message = "when the limit is reached, each page that is swapped out fails, and the machine may hang for minutes";
+            let hint = "leave zram-resident-limit out, and write a smaller zram-size to bound the memory";
+            warn(origin, message.to_owned(), hint);
         }
     }
+    let most = MOST_SWAP_PAGES.saturating_mul(facts.page_size);
+    if is_swap && most > 0 && request.disk_size > most {
+        let message = format!(
+            "the kernel uses the first {} of swap on a device, and this one has {}",
+            human(most),
+            human(request.disk_size)
+        );
+        warn(size_origin(settings), message, "write a smaller size, and further devices for the rest");
+    }
     problems
+}
+
+/// A warning that a file system hides a directory with other permissions. RAM disks with snapshots take them over.
+pub(super) fn other_permissions(settings: &MountSettings, facts: &Facts) -> Option<Finding> {
+    let Permissions { mode, uid, gid } = *facts.directories.get(&settings.mount_point)?;
+    let own = settings.mode.unwrap_or(0o755);
+    let keys = [
+        (mode != own).then(|| format!("mode = \"{mode:04o}\"")),
+        (uid != 0).then(|| format!("owner = {uid}")),
+        (gid != 0).then(|| format!("group = {gid}")),
+    ];
+    let keys: Vec<String> = keys.into_iter().flatten().collect();
+    if keys.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "{} has mode {mode:04o}, owner {uid} and group {gid}, and gets mode {own:04o}, owner 0 and group 0, because none is set",
+        settings.mount_point
+    );
+    let remedy = format!("write {}, or mode = \"{own:04o}\" to keep this", keys.join(", "));
+    Some(Finding::warning(settings.origin.clone(), message).remedy(remedy))
 }
 
 /// Warnings about configured features that this kernel lacks: the device works without them.

@@ -8,8 +8,9 @@ use super::{
 };
 use crate::device::attribute::Attribute;
 use crate::error::ErrorKind;
-use crate::facts::{DeviceFacts, Facts, PathKind, Support, Use};
+use crate::facts::{DeviceFacts, Facts, Support, Use};
 use crate::human::human;
+use crate::path_kind::PathKind;
 use crate::ramdisk::place::is_below;
 use crate::record::{Progress, Record, Target, Undo};
 use crate::request::{DeviceRequest, Purpose, Request};

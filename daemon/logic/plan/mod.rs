@@ -26,6 +26,7 @@ use super::device::algorithm::Algorithm;
 use super::error::ErrorKind;
 use super::facts::Facts;
 use super::finding::Finding;
+use super::neighbours::fstab::{self, Ours};
 use super::neighbours::{Neighbours, Zswap};
 use super::overlay::ENABLED;
 use super::ramdisk::place::ramdisk_at;
@@ -249,6 +250,17 @@ impl Item {
         }
     }
 
+    /// What a line of fstab may not be for.
+    fn for_fstab(&self) -> Option<Ours<'_>> {
+        let request = self.request.as_ref().filter(|_| self.decision == Decision::Planned)?;
+        let device = match self.target {
+            Target::Device(number) => Some(number),
+            Target::Ramdisk(_) => None,
+            Target::Vm | Target::Zswap => return None,
+        };
+        Some(Ours { device, place: request.mount().map(|mount| mount.mount_point.as_str()) })
+    }
+
     /// The algorithm that is tried first.
     pub fn algorithm(&self) -> Option<&Candidate> {
         self.candidates.first()
@@ -274,6 +286,8 @@ pub fn plan(settings: &Settings, problems: Vec<Finding>, facts: &Facts, activati
     let maintenance = settings.maintenance.as_ref().filter(|asked| asked.needs_timer());
     let maintenance = maintenance.map(|asked| asked.interval);
     let mut neighbours = neighbours(settings, &items, facts, activation);
+    let ours: Vec<Ours<'_>> = items.iter().filter_map(Item::for_fstab).collect();
+    neighbours.extend(fstab::findings(&facts.fstab, &ours));
     let vm = settings.vm.as_ref();
     neighbours.extend(vm.and_then(|vm| vm::outranked(vm, &items, facts, activation)));
     let groups = Vec::new();

@@ -134,7 +134,7 @@ pub fn report(plan: &Plan) -> PlanReport<'_> {
 
 /// Creates the JSON form of a check, which has no steps.
 pub fn checked(plan: &Plan) -> PlanReport<'_> {
-    PlanReport { steps: None, problems: plan.problems.iter().collect(), ..report(plan) }
+    PlanReport { steps: None, ..report(plan) }
 }
 
 fn step_reports(group: &Group) -> impl Iterator<Item = StepReport> + '_ {

@@ -11,10 +11,11 @@ use crate::config::settings::{
 use crate::device::algorithm::{Algorithm, with_option};
 use crate::error::ErrorKind;
 use crate::expr::{UNKNOWN_MEMORY, Variables, size_in_bytes};
-use crate::facts::{Best, Does, Facts};
+use crate::facts::{Best, Facts};
 use crate::finding::Finding;
 use crate::human::human;
 use crate::maintain::tighter;
+use crate::neighbours::programs::Does;
 use crate::record::Target;
 use crate::request::{
     Choice, DeviceRequest, KeepRequest, MountRequest, Purpose, RamdiskRequest, Request, Store, Writeback,
@@ -58,6 +59,8 @@ pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Finding>) {
                 problems.extend(size.into_iter().chain(max).filter_map(|size| doubt(size, facts)));
             }
             problems.extend(check::ineffective(device, request, facts, recompresses));
+            let mount = device.purpose.mount();
+            problems.extend(mount.and_then(|mount| check::other_permissions(mount, facts)));
         }
         items.push(item);
     }
@@ -365,6 +368,9 @@ fn ramdisk_item(disk: &RamdiskSettings, facts: &Facts, problems: &mut Vec<Findin
             item.request = Some(Request::Ramdisk(request.clone()));
             problems.extend(doubt(&disk.size, facts));
             problems.extend(check::snapshot_does_not_fit(disk, &request, facts));
+            if disk.keep.is_none() {
+                problems.extend(check::other_permissions(&disk.mount, facts));
+            }
             for refusal in check::ramdisk(disk, &request, facts) {
                 refuse(&mut item, refusal, problems);
             }

@@ -7,6 +7,9 @@ use logic::device::algorithm::{parse_comp_algorithm, parse_recomp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use logic::facts::{DeviceFacts, Facts};
+use logic::neighbours::fstab::{self, Ours};
+use logic::neighbours::programs::{Look, at_work};
+use logic::path_kind::PathKind;
 use logic::plan::{self, Activation, report};
 use logic::proc::{self, Memory, MountLine, SwapLine};
 use logic::record::{Record, Target};
@@ -30,6 +33,28 @@ pub fn files(data: &[u8]) {
         assert_eq!(proc::parse_device_number(&format!("{major}:{minor}\n")), Some((major, minor)));
     }
     counters(text);
+    neighbours(text);
+}
+
+/// Every file of another program has this text.
+fn neighbours(text: &str) {
+    let count = text.lines().count();
+    let lines = fstab::lines(text, |_| None);
+    assert!(lines.iter().all(|line| (1..=count).contains(&(line.number as usize))), "{lines:?}");
+    let place = lines.first().map(|line| line.place.as_str());
+    let device = lines.iter().find_map(|line| line.device);
+    let found = fstab::findings(&lines, &[Ours { device, place }]);
+    assert!(found.iter().all(|found| !found.one_line().contains(char::is_control)), "{found:?}");
+    let look = Look {
+        kind: &|_| PathKind::Other,
+        names: &|_| vec!["a.rules".to_owned(), "b.conf".to_owned(), "c.wants".to_owned()],
+        text: &|_| Some(text.to_owned()),
+    };
+    for other in at_work(&look) {
+        if let Some((_, line)) = other.file.rsplit_once(".rules:") {
+            assert!((1..=count).contains(&line.parse().unwrap()), "{}", other.file);
+        }
+    }
 }
 
 /// Lines that are not UTF-8 do not affect other lines.
@@ -84,11 +109,12 @@ fn meminfo(text: &str) {
         swap_free_kib,
         zswap_kib,
         zswapped_kib,
+        hugetlb_kib,
     } = memory;
     let printed = format!(
         "MemTotal: {total_kib} kB\nMemAvailable: {available_kib} kB\nAnonPages: {anonymous_kib} kB\n\
          Active(anon): {active_anonymous_kib} kB\nSwapTotal: {swap_total_kib} kB\nSwapFree: {swap_free_kib} kB\n\
-         Zswap: {zswap_kib} kB\nZswapped: {zswapped_kib} kB\n"
+         Zswap: {zswap_kib} kB\nZswapped: {zswapped_kib} kB\nHugetlb: {hugetlb_kib} kB\n"
     );
     assert_eq!(proc::parse_meminfo(&printed), memory);
     // Sizes are computed from it.

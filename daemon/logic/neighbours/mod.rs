@@ -1,10 +1,14 @@
 //! Findings about what is in the way of compressed swap: zswap, other swap, other programs. They are left alone, and are no mistakes
 //! of the configuration.
 
-use super::facts::{Does, OtherManager};
+pub mod fstab;
+pub mod programs;
+
 use super::finding::{Code, Finding, Level};
 use super::proc::SwapLine;
 use super::vm::ZSWAP_REMEDY;
+
+use programs::{Does, OtherManager};
 
 /// Highest priority of swap (swapon(2)).
 const HIGHEST: i32 = 32767;
@@ -130,7 +134,7 @@ fn manager(other: &OtherManager, configured: bool) -> Finding {
             other.remedy(),
         ),
     };
-    Finding::new(Level::Warning, code, other.file, message, remedy)
+    Finding::new(Level::Warning, code, &other.file, message, remedy)
 }
 
 #[cfg(test)]
