@@ -26,6 +26,7 @@ use logic::overlay::{Override, Standing};
 use logic::plan::{Decision, Plan};
 use logic::record::Target;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
+use logic::text::one_line;
 use logic::vm::{Tunable, VmView};
 use logic::zswap::{self, Rejected, ZswapView};
 
@@ -276,11 +277,12 @@ struct Paragraph {
 impl Paragraph {
     fn new(name: &str, what: &str, active: bool, style: Style) -> Paragraph {
         let dot = if active { style.good("●") } else { style.dim("○") };
-        Paragraph { headline: format!("{dot} {}: {what}", style.bold(name)), lines: Vec::new() }
+        let headline = one_line(format!("{dot} {}: {what}", style.bold(name)));
+        Paragraph { headline, lines: Vec::new() }
     }
 
     fn line(&mut self, label: &'static str, text: impl Into<String>) {
-        self.lines.push((label, text.into()));
+        self.lines.push((label, one_line(text)));
     }
 
     fn render(&self) -> String {

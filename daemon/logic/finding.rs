@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ErrorKind;
 use super::origin::Origin;
-use super::text::worded;
+use super::text::{one_line, worded};
 
 /// Percentage in use from which a device, its memory limit or a RAM disk counts as nearly full.
 const NEARLY_FULL_PERCENT: u64 = 95;
@@ -206,8 +206,8 @@ impl Finding {
             level,
             code,
             object: object.to_owned(),
-            message: worded(message),
-            remedy: worded(remedy),
+            message: worded(one_line(message)),
+            remedy: worded(one_line(remedy)),
             kind: None,
             place: None,
         }
@@ -253,7 +253,7 @@ impl Finding {
     /// Sets what to do.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
-        self.remedy = worded(remedy);
+        self.remedy = worded(one_line(remedy));
         self
     }
 
@@ -331,6 +331,13 @@ pub fn has_errors(findings: &[Finding]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_in_a_message_begins_no_line_of_its_own() {
+        let found =
+            Finding::new(Level::Note, Code::Refused, "", "a\nerror: b", "c\n  help: d").remedy("e\nf");
+        assert_eq!((found.message.as_str(), found.remedy.as_str()), ("a\\x0aerror: b", "e\\x0af"));
+    }
 
     #[test]
     fn what_is_quoted_cannot_begin_a_line_of_its_own() {

@@ -2,6 +2,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::text::one_line;
+
 /// Columns of a terminal that a text takes: two for most letters of East Asian scripts and emoji, none for combining ones.
 pub fn width(text: &str) -> usize {
     text.width()
@@ -15,14 +17,16 @@ pub fn render(heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -
 /// As [`render`], with `gap` between columns.
 pub fn render_with_gap(gap: &str, heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| one_line(cell.as_str())).collect()).collect();
     let mut widths: Vec<usize> = heading.iter().map(|cell| width(cell)).collect();
-    for row in rows {
+    for row in &rows {
         for (widest, cell) in widths.iter_mut().zip(row) {
             *widest = (*widest).max(width(cell));
         }
     }
     let mut out = String::new();
-    for row in std::iter::once(&heading).chain(rows) {
+    for row in std::iter::once(&heading).chain(&rows) {
         let mut line = String::new();
         for (column, (cell, &widest)) in row.iter().zip(&widths).enumerate() {
             let padding = " ".repeat(widest - width(cell));
@@ -51,6 +55,11 @@ mod tests {
             render(&["NAME", "SIZE"], &[1], &rows),
             "NAME       SIZE\nzram0   4.0 GiB\nzram10      1 B\n"
         );
+    }
+
+    #[test]
+    fn a_cell_begins_no_line_of_its_own() {
+        assert_eq!(render(&["N"], &[], &[vec!["a\nzram1 active".to_owned()]]), "N\na\\x0azram1 active\n");
     }
 
     #[test]

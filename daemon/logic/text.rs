@@ -63,6 +63,13 @@ pub fn printable(text: &str) -> String {
     out
 }
 
+/// A text that stays in its line: a name with a line break in it begins no line of its own, which could be taken for one of ours. Other
+/// control characters are left to [`printable`].
+pub fn one_line(text: impl Into<String>) -> String {
+    let text = text.into();
+    if text.contains('\n') { text.replace('\n', "\\x0a") } else { text }
+}
+
 /// Control characters, and those of Unicode that reorder text or break lines.
 fn is_hidden(letter: char) -> bool {
     (letter.is_control() && !matches!(letter, '\n' | '\t'))
