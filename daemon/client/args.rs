@@ -22,7 +22,6 @@ use logic::order::Benchmark;
     about = "Shows and controls compressed memory",
     long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
     after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood.",
-    disable_help_subcommand = true,
     subcommand_value_name = "COMMAND",
     max_term_width = 100
 )]

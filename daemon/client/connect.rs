@@ -157,7 +157,7 @@ fn no_bus(error: &zbus::Error) -> Error {
     let why = why.split(" (os error").next().unwrap_or(&why);
     Error::new(
         ErrorKind::NotRunning,
-        format!("cannot reach the system bus: {why}; read-only commands still work"),
+        format!("cannot reach the system bus: {why}; list, status, top, check and plan work without it"),
     )
 }
 

@@ -52,7 +52,10 @@ fn kind_with(section: &str, key: &str) -> Result<SectionKind, Error> {
         check(section, key)?;
         return Ok(kind);
     }
-    let meant = nearest(key, kind.keys().iter().map(|key| key.name));
+    let names = || kind.keys().iter().map(|key| key.name);
+    let end = format!("-{key}");
+    let ending = || names().filter(|name| name.ends_with(&end)).min_by_key(|name| name.len());
+    let meant = nearest(key, names()).or_else(ending);
     let meant = meant.map_or_else(
         || format!("there are {}", allowed.join(", ")),
         |meant| format!("did you mean `{meant}`?"),

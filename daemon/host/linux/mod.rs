@@ -351,7 +351,8 @@ impl Host for LinuxHost {
             // The part that does not exist has no links in it.
             let (real, there) =
                 full.ancestors().find_map(|above| Some((above.canonicalize().ok()?, above)))?;
-            let real = real.join(full.strip_prefix(there).ok()?);
+            // Without a slash at the end, if all of it exists.
+            let real: PathBuf = real.join(full.strip_prefix(there).ok()?).components().collect();
             (real != Path::new(path)).then(|| real.display().to_string())
         };
         patience::ask(&self.root, &full, || Ok(look())).ok().flatten()
