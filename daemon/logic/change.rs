@@ -22,6 +22,7 @@ use super::unit::ramdisk::place_unit;
 use super::unit::{
     VM_UNIT, ZSWAP_UNIT, activating_unit, mount_unit, mounting_unit, options_of_mount, setup_unit, swap_unit,
 };
+use super::vm::{Tunable, swappiness};
 use crate::word::word;
 
 /// The change to one target.
@@ -230,7 +231,11 @@ fn of_item(item: &Item, plan: &Plan, facts: &Facts, activation: Activation, forc
                 }
             }
             (_, Some(Request::Ramdisk(wanted))) => disk(&item.target, wanted, facts, forced),
-            (_, Some(Request::Vm(wanted))) => settings(&item.target, wanted, plan, activation),
+            (_, Some(Request::Vm(wanted))) => {
+                let found = settings(&item.target, wanted, plan, activation);
+                let follows = || present.is_some_and(|present| follows_verdict(present, wanted, facts));
+                Change { by_verdict: found.action != Action::Keep && follows(), ..found }
+            }
             _ => refused(&item.target, ErrorKind::Config, "the plan could not be made"),
         },
     }
@@ -247,6 +252,19 @@ fn settings(target: &Target, wanted: &VmRequest, plan: &Plan, activation: Activa
     };
     let detail = if action == Action::Keep { String::new() } else { wanted.to_string() };
     Change::new(target, action, detail)
+}
+
+/// Whether the settings differ from those in use in the swappiness only, and that is the one that the verdict of the benchmark suggests.
+fn follows_verdict(present: &Request, wanted: &VmRequest, facts: &Facts) -> bool {
+    let Request::Vm(present) = present else { return false };
+    let suggested = (Tunable::Swappiness, swappiness(facts.advice).to_string());
+    let rest = |request: &VmRequest| -> Vec<(Tunable, String)> {
+        request.values.iter().filter(|(tunable, _)| *tunable != Tunable::Swappiness).cloned().collect()
+    };
+    facts.advice.is_some()
+        && wanted.values.contains(&suggested)
+        && !present.values.contains(&suggested)
+        && rest(present) == rest(wanted)
 }
 
 /// Swap counts as nearly empty if less than one part in this number is in use.
@@ -494,6 +512,28 @@ fn option(options: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_swappiness_that_a_verdict_suggests_is_told_from_other_changes() {
+        let request = |swappiness: &str, cluster: &str| {
+            let values = [(Tunable::Swappiness, swappiness), (Tunable::PageCluster, cluster)];
+            let values = values.map(|(tunable, value)| (tunable, value.to_owned())).to_vec();
+            VmRequest { values, compressors: Vec::new() }
+        };
+        let advice = crate::vm::Advice { swappiness: Some(180), page_in_ns: 0 };
+        let facts = Facts { advice: Some(advice), ..Facts::default() };
+        let follows = |present: &VmRequest, wanted: &VmRequest, facts: &Facts| {
+            follows_verdict(&Request::Vm(present.clone()), wanted, facts)
+        };
+        let (before, after) = (request("150", "0"), request("180", "0"));
+        assert!(follows(&before, &after, &facts));
+        for (present, wanted) in
+            [(&after, &after), (&before, &request("170", "0")), (&before, &request("180", "3"))]
+        {
+            assert!(!follows(present, wanted, &facts), "{present:?} {wanted:?}");
+        }
+        assert!(!follows(&before, &after, &Facts::default()), "there is no verdict");
+    }
 
     #[test]
     fn sizes_are_read_as_the_kernel_shows_them() {

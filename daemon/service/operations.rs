@@ -266,7 +266,8 @@ impl Core {
         .await
     }
 
-    /// Recreates swaps whose algorithm differs from the verdict of the benchmark, if they are nearly empty.
+    /// Recreates swaps whose algorithm differs from the verdict of the benchmark, if they are nearly empty, and sets the swappiness that it
+    /// suggests.
     pub async fn adopt(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         none(options)?;
         self.start("adopt", String::new(), async |core, handle| {
