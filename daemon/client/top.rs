@@ -268,7 +268,7 @@ impl Screen {
         frame.render_widget(Line::raw(format!("q quit  h help{hidden}")), foot);
     }
 
-    /// Draws the rows. Returns which ones are shown, if not all.
+    /// Draws the rows. Returns which of them, and how many columns, are hidden.
     fn table(&mut self, frame: &mut Frame<'_>, area: Rect) -> String {
         let Some(look) = &self.look else { return String::new() };
         if look.rows.is_empty() {
@@ -301,7 +301,11 @@ impl Screen {
             .header(Row::new(heading).style(Style::new().add_modifier(Modifier::REVERSED)))
             .column_spacing(u16::try_from(GAP).unwrap_or(1));
         frame.render_widget(table, area);
-        place(&range, rows.len())
+        let narrow = match COLUMNS.len() - columns.len() {
+            0 => String::new(),
+            count => format!("  {count} more columns in a wider terminal"),
+        };
+        place(&range, rows.len()) + &narrow
     }
 }
 

@@ -24,15 +24,15 @@ const fn column(name: &'static str, rank: u8, meaning: &'static str) -> Column {
 /// The columns in their order.
 pub const COLUMNS: [Column; 11] = [
     column("NAME", 0, "device, zswap or RAM disk"),
-    column("ALGORITHM", 8, "compression"),
+    column("ALGORITHM", 9, "compression"),
     column("STORED", 1, "data, uncompressed"),
     column("MEMORY", 2, "memory that it takes"),
     column("RATIO", 3, "compression ratio"),
     column("SAVED", 4, "memory saved"),
-    column("HEADROOM", 6, "data that still fits"),
+    column("HEADROOM", 8, "data that still fits"),
     column("SWAP USED", 5, "swap slots in use"),
-    column("IN/S", 7, "read from it per second"),
-    column("OUT/S", 9, "written to it per second"),
+    column("IN/S", 6, "read from it per second"),
+    column("OUT/S", 7, "written to it per second"),
     column("HUGE", 10, "share that does not compress"),
 ];
 /// Index of the first column with figures, which are aligned to the right.
@@ -122,6 +122,11 @@ impl Look {
                 break;
             }
             chosen.push((column, wide));
+        }
+        // One of both says little without the other.
+        let has = |name: &str| chosen.iter().any(|(column, _)| COLUMNS[*column].name == name);
+        if has("IN/S") && !has("OUT/S") {
+            chosen.retain(|(column, _)| COLUMNS[*column].name != "IN/S" || Some(*column) == sort);
         }
         chosen.sort_unstable();
         chosen
@@ -303,7 +308,12 @@ mod tests {
             look.columns(width, None).iter().map(|(column, _)| COLUMNS[*column].name).collect()
         };
         assert_eq!(names(200).len(), COLUMNS.len());
-        assert_eq!(names(80)[..6], ["NAME", "STORED", "MEMORY", "RATIO", "SAVED", "HEADROOM"]);
+        let of_80 = ["NAME", "STORED", "MEMORY", "RATIO", "SAVED", "HEADROOM", "SWAP USED", "IN/S", "OUT/S"];
+        assert_eq!(names(80), of_80);
+        for width in 0..200 {
+            let shown = names(width);
+            assert_eq!(shown.contains(&"IN/S"), shown.contains(&"OUT/S"), "{width}: {shown:?}");
+        }
         assert_eq!(names(40), ["NAME", "STORED", "MEMORY", "RATIO", "SAVED"]);
         assert_eq!(names(0), ["NAME"]);
         let sorted = look.columns(40, Some(10));
