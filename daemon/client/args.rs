@@ -113,7 +113,7 @@ pub enum Command {
         /// Seconds between two looks
         #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
         interval: f64,
-        /// Print this many looks as text, and end
+        /// Print this many samples as text, then exit
         #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
         iterations: Option<u64>,
     },
@@ -137,15 +137,15 @@ pub enum Command {
         #[arg(long, value_name = "MILLISECONDS")]
         stats: Option<u32>,
     },
-    /// Look for problems, and say how to mend each, who ends programs when memory runs out, and what hibernation lacks
+    /// Look for problems, with a remedy for each; say who ends programs when memory runs out, and what hibernation lacks
     Doctor(JsonForm),
     /// Write a report about this machine that can be sent to others: versions, kernel options, figures, results of `doctor`
     Report {
         /// New file, or - for standard output; zramd-report.json if none is named
         file: Option<PathBuf>,
     },
-    /// Look for mistakes in the configuration, or in these files, and for what this machine refuses; what is otherwise
-    /// ignored is a mistake, too
+    /// Look for mistakes in the configuration, or in these files, for settings without effect, and for what this machine
+    /// refuses
     Check {
         /// Files to check instead of the configuration
         files: Vec<PathBuf>,
@@ -310,7 +310,7 @@ pub struct Import {
     /// Write /etc/zramd/zramd.toml, unless it is there already
     #[arg(long)]
     pub write: bool,
-    /// What a variable is worth for which zram-generator would run a program (its set! lines)
+    /// Value of a variable for which zram-generator would run a program (its set! lines)
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
     /// Run these programs once, by /bin/sh as zram-generator does, and put in what they print
@@ -474,7 +474,7 @@ pub struct Create {
 pub enum Ramdisk {
     /// List RAM disks with what is kept of them
     List(JsonForm),
-    /// Explain how keeping them goes
+    /// Explain how RAM disks are kept: the last save, the next one, and what was left out
     Status {
         /// Only these
         names: Vec<String>,
@@ -600,7 +600,7 @@ pub enum Bench {
     Show(BenchShow),
     /// Forget the verdict
     Forget,
-    /// Make swap anew in which next to nothing is stored, where the verdict is another algorithm
+    /// Recreate nearly empty swap whose algorithm is not that of the verdict
     Adopt,
     /// Compare tmpfs, compressed memory and disks as RAM disks
     Ramdisk(BenchRamdisk),

@@ -73,7 +73,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         write(&root, &file, &imported.toml)?;
         out::note(rows(&imported).trim_end());
         out::note(&format!(
-            "Written to {}. Look at it, run `zramdctl check`, then swap over from {} as {SWITCHING} has it.",
+            "Written to {}. Look at it, run `zramdctl check`, then disable {} as in {SWITCHING}.",
             file.display(),
             peer.name()
         ));

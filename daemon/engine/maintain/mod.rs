@@ -173,11 +173,7 @@ impl<H: Host> Run<'_, H> {
             let compacts = self.cause.is_short();
             let follows_memory = settings.is_some_and(|settings| settings.on_memory_change.is_some());
             if recompress.is_none() && write_back.is_none() && !follows_memory && !compacts {
-                self.skip(
-                    "",
-                    MAINTENANCE,
-                    "[maintenance] asks for neither recompress nor writeback".to_owned(),
-                );
+                self.skip("", MAINTENANCE, "[maintenance] has neither recompress nor writeback".to_owned());
             }
             if let Some(why) = gate::gate(&self.machine.conditions, self.cause) {
                 let asked = [(RECOMPRESS, recompress.is_some()), (WRITE_BACK, write_back.is_some())];
