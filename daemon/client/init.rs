@@ -161,7 +161,11 @@ fn take_over(
                 "zramd does not take [{section}] of {name} as it is: `zramdctl import {name}` says why; correct it first"
             )));
         }
-        let loaded = config::load(&[(PathBuf::new(), imported.toml.clone())], "");
+        let mut loaded = config::load(&[(PathBuf::new(), imported.toml.clone())], "");
+        // They yield to this very program.
+        for device in &mut loaded.settings.devices {
+            device.yields = false;
+        }
         let is_wanted =
             |item: &Item| matches!(item.target, Target::Device(_)) && item.decision != Decision::Skipped;
         if engine::check_elsewhere(host, &loaded).items.iter().any(is_wanted) {

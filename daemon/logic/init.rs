@@ -258,6 +258,11 @@ impl Machine {
     /// Adds what keeps the devices of packages out: the files are merged key by key.
     fn override_shipped(&self, imports: bool, toml: &mut String) {
         let devices = config::load(&[(PathBuf::new(), toml.clone())], "").settings.devices;
+        let has_rivals = self.rivals().next().is_some();
+        let shipped = |name: &str| self.yielding.iter().any(|other| other == name);
+        if has_rivals && !imports && !shipped("zram0") {
+            *toml = toml.replace("\n[zram0]\n", "\n[zram0]\nyield = true\n");
+        }
         for name in &self.yielding {
             let header = format!("\n[{name}]\n");
             let device = devices.iter().find(|device| format!("zram{}", device.number) == *name);
@@ -265,7 +270,8 @@ impl Machine {
                 toml.push_str(&format!("\n# Shipped by a package, and not part of the imported configuration.{header}enabled = false\n"));
                 continue;
             }
-            let mut keys = "yield = false\n".to_owned();
+            // An import has the key.
+            let mut keys = if imports { String::new() } else { format!("yield = {has_rivals}\n") };
             if imports && device.is_some_and(|device| device.algorithms.is_empty()) {
                 keys.push_str("# The default of the kernel, as before.\ncompression-algorithm = []\n");
             }
@@ -358,11 +364,11 @@ impl Machine {
                     other.name
                 ),
                 _ if !imports && other.import.is_some() => format!(
-                    "{} is configured by {}, which is not taken over, because the distribution ships it. Before the next boot, {}.",
+                    "{} is configured by {}, which is not taken over, because the distribution ships it. Until it is disabled, zramd leaves the device to it: {}, then reboot.",
                     other.name, other.file, other.off
                 ),
                 _ => format!(
-                    "{} takes zram devices here, too ({}). Before the next boot, {}.",
+                    "{} takes zram devices here, too ({}). Until it is disabled, zramd leaves the device to it: {}, then reboot.",
                     other.name, other.file, other.off
                 ),
             };
@@ -613,7 +619,7 @@ mod tests {
             loaded.settings.devices
         };
         let same = both("[zram0]\nzram-size = 512\n");
-        assert!(same[0].algorithms.is_empty() && !same[0].yields, "{same:?}");
+        assert!(same[0].algorithms.is_empty() && same[0].yields, "{same:?}");
         let other = both("[zram1]\nzram-size = 512\n");
         assert_eq!(other.iter().map(|device| device.number).collect::<Vec<_>>(), [1]);
     }

@@ -244,8 +244,42 @@ fn a_program_that_takes_a_device_at_boot_is_named_by_init() {
     machine.link("../log2ram.service", "etc/systemd/system/sysinit.target.wants/log2ram.service");
     machine.write("etc/log2ram.conf", "SIZE=40M\nPATH_DISK=\"/var/log\"\nZL2R=true\nCOMP_ALG=lz4\n");
     let (_, said) = machine.init();
-    let sentence = "log2ram with ZL2R=true takes zram devices here, too (/etc/systemd/system/sysinit.target.wants/log2ram.service). Before the next boot, set ZL2R=false in /etc/log2ram.conf, or take its settings over with `zramdctl import log2ram` and run `systemctl disable log2ram.service`.";
+    let sentence = "log2ram with ZL2R=true takes zram devices here, too (/etc/systemd/system/sysinit.target.wants/log2ram.service). Until it is disabled, zramd leaves the device to it: set ZL2R=false in /etc/log2ram.conf, or take its settings over with `zramdctl import log2ram` and run `systemctl disable log2ram.service`, then reboot.";
     assert!(said.lines().any(|line| line == sentence), "{said}");
+}
+
+/// At each moment, one of both sets the device up at the next boot: a reboot between the steps leaves the machine with swap.
+#[test]
+fn while_the_other_program_is_set_up_what_was_taken_over_yields_to_it() {
+    let machine = Machine::new(8_000_000);
+    machine.write(GENERATOR, "x");
+    machine.write("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram / 2\n");
+    let plan = |toml: &str| {
+        machine.configure(toml);
+        let plan = machine.setup("plan").0;
+        fs::remove_file(path(&machine).join("etc/zramd/zramd.toml")).unwrap();
+        plan
+    };
+    // By an import, by init, and by init where the other configuration is that of the distribution.
+    let imported = machine.import("zram-generator").0;
+    let taken_over = machine.init().0;
+    fs::rename(
+        path(&machine).join("etc/systemd/zram-generator.conf"),
+        path(&machine).join("usr/lib/systemd/zram-generator.conf"),
+    )
+    .unwrap();
+    let measured = machine.init().0;
+    for toml in [&imported, &taken_over, &measured] {
+        let skipped = plan(toml);
+        assert!(skipped.contains("zram0: skipped: it yields to zram-generator"), "{toml}{skipped}");
+    }
+    fs::remove_file(path(&machine).join(GENERATOR)).unwrap();
+    for toml in [&imported, &taken_over, &measured] {
+        let planned = plan(toml);
+        assert!(planned.contains("GiB of swap") && !planned.contains("zram0: skipped"), "{toml}{planned}");
+    }
+    // Without another program, nothing yields.
+    assert!(!machine.init().0.contains("yield"));
 }
 
 /// openSUSE has a `zramswap.service` of its own, without a file that could be imported (zram-hibernate#5).

@@ -8,6 +8,7 @@ use super::{Imported, Peer, Row, Warning};
 use crate::config;
 use crate::finding::Finding;
 use crate::overlay::quoted;
+use crate::proc::zram_number;
 use crate::text::worded;
 
 /// A file being composed.
@@ -64,7 +65,9 @@ impl Section {
         text.push('\n');
         let head = [format!("[{}]", self.name)];
         let off = self.off.then(|| "enabled = false".to_owned());
-        for line in head.iter().chain(&off).chain(&self.lines) {
+        // At each moment, one of both programs sets the device up at the next boot.
+        let yields = (zram_number(&self.name).is_some() && !self.off).then(|| "yield = true".to_owned());
+        for line in head.iter().chain(&off).chain(&yields).chain(&self.lines) {
             if self.silent && !line.starts_with('#') {
                 text.push_str("# ");
             }
@@ -217,8 +220,8 @@ mod tests {
         let imported = draft.finish(Peer::ZramGenerator, &["/a".into()], None);
         assert_eq!(
             imported.toml,
-            "# Imported from zram-generator:\n#   /a\n\n# /a:1\n[zram0]\nzram-size = 512\n\n# /a:5\n\
-             # [zram1]\n# mode = \"0755\"\n"
+            "# Imported from zram-generator:\n#   /a\n\n# /a:1\n[zram0]\nyield = true\nzram-size = 512\n\n# /a:5\n\
+             # [zram1]\n# yield = true\n# mode = \"0755\"\n"
         );
         assert_eq!(imported.warnings.len(), 1);
         assert!(imported.warnings[0].text.contains("mount-point"));
