@@ -293,7 +293,10 @@ fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) 
 /// that is about to change.
 pub fn check_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
     plan_with(host, loaded, |facts| {
-        facts.other_managers = other_managers(host);
+        // Known already if a device yields to them.
+        if facts.other_managers.is_empty() {
+            facts.other_managers = other_managers(host);
+        }
         facts.fstab = lines_of_fstab(host);
         programs(host, &loaded.settings, facts);
         places(host, &loaded.settings, facts);

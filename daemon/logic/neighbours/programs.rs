@@ -204,13 +204,9 @@ pub fn at_work(look: &Look) -> Vec<OtherManager> {
         let configured = configured.and_then(|(file, off)| Some((file, off, known.needs.place(look)?)));
         let runs = || services.generated(known.enabled).map(|(file, off)| (file, off, String::new()));
         let Some((file, off, needed)) = configured.or_else(runs) else { continue };
-        let file = match known.needs {
-            // The unit says what is enabled; the rest is there in any case.
-            Needs::Nothing | Needs::Line(..) => file,
-            Needs::File(_) if matches!(known.enabled, Enabled::Service(_)) => file,
-            Needs::File(_) | Needs::Section(_) if needed.is_empty() => file,
-            Needs::File(_) | Needs::Section(_) => needed,
-        };
+        // Of a service, the link says that it is enabled; its configuration is there in any case.
+        let is_service = matches!(known.enabled, Enabled::Service(_));
+        let file = if is_service || needed.is_empty() { file } else { needed };
         let off = if known.off.is_empty() { off } else { known.off.to_owned() };
         let other = OtherManager { name: known.name, does: known.does, file, import: known.import, off };
         found.push((known, other));
@@ -223,27 +219,17 @@ pub fn at_work(look: &Look) -> Vec<OtherManager> {
 impl Enabled {
     /// Where it is enabled, and how to disable it there.
     fn place(self, look: &Look, services: &Services) -> Option<(String, String)> {
-        match self {
-            Enabled::Service(unit) => services.place(look, unit),
-            Enabled::Shipped(unit) => {
-                let file = first(&UNITS, unit, look)?;
-                let off = format!("run `systemctl mask {unit}`");
-                ((look.kind)(&file) == PathKind::Other).then_some((file, off))
-            }
+        let masked = |mask: &str| format!("remove its package, or link {mask} to /dev/null");
+        let (file, off) = match self {
+            Enabled::Service(unit) => return services.place(look, unit),
+            Enabled::Shipped(unit) => (first(&UNITS, unit, look)?, format!("run `systemctl mask {unit}`")),
             Enabled::Generator(name) => {
-                let file = first(&GENERATORS, name, look)?;
-                let off = format!("remove its package, or link {}/{name} to /dev/null", GENERATORS[1]);
-                ((look.kind)(&file) == PathKind::Other).then_some((file, off))
+                (first(&GENERATORS, name, look)?, masked(&format!("{}/{name}", GENERATORS[1])))
             }
-            Enabled::Rules(name) => {
-                let file = first(&RULES, name, look)?;
-                let off = format!("remove its package, or link {}/{name} to /dev/null", RULES[0]);
-                ((look.kind)(&file) == PathKind::Other).then_some((file, off))
-            }
-            Enabled::Program(path) => {
-                ((look.kind)(path) == PathKind::Other).then(|| (path.to_owned(), String::new()))
-            }
-        }
+            Enabled::Rules(name) => (first(&RULES, name, look)?, masked(&format!("{}/{name}", RULES[0]))),
+            Enabled::Program(path) => (path.to_owned(), String::new()),
+        };
+        ((look.kind)(&file) == PathKind::Other).then_some((file, off))
     }
 }
 
