@@ -50,7 +50,7 @@ attacked() { systemctl is-active hostile.service || { tail -n 8 "$LAB_OUT"/hosti
 operation() {
     local name=$1 status
     shift
-    seconds_of timeout --kill-after=5 180 "$@" >/run/operation 2>&1 </dev/null
+    seconds_of timeout --kill-after=5 600 "$@" >/run/operation 2>&1 </dev/null
     status=$?
     printf '%s\t%s\t%s\n' "$name" "$SECONDS_TAKEN" "$status" >>"$LAB_OUT"/operations.tsv
     ((status == 0)) || { echo "$name: status $status: $*"; cat /run/operation; }
