@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(25);
 /// Time that PID 1 takes for a reload at most, in which it answers nothing. Any program may make it reload.
 const RELOAD: Duration = Duration::from_secs(180);
 /// `WatchdogSec=` of zramd.service.
-const WATCHDOG: Duration = Duration::from_secs(180);
+const WATCHDOG: Duration = Duration::from_secs(300);
 /// Time between pings.
 const PAUSE: Duration = Duration::from_secs(5);
 
