@@ -87,19 +87,10 @@ fn render_one(finding: &Finding, renderer: &Renderer) -> String {
     let mut group =
         level.primary_title(&title).elements(None::<Snippet<'_, annotate_snippets::Annotation<'_>>>);
     if origin.line > 0 {
-        let byte = |chars: u32| {
-            origin
-                .source_line
-                .char_indices()
-                .nth(chars as usize)
-                .map_or(origin.source_line.len(), |(at, _)| at)
-        };
-        let start = byte(origin.column - 1);
-        let end = byte(origin.column - 1 + origin.width).max(start);
-        let snippet = Snippet::source(origin.source_line.as_str())
+        let snippet = Snippet::source(origin.source_line.as_ref())
             .line_start(origin.line as usize)
             .path(file.as_str())
-            .annotation(AnnotationKind::Primary.span(start..end));
+            .annotation(AnnotationKind::Primary.span(origin.offset..origin.behind(origin.width)));
         group = group.element(snippet);
     }
     if !finding.remedy.is_empty() {

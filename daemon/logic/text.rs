@@ -90,9 +90,13 @@ fn emphasis(text: &str) -> Option<usize> {
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let folded = |word: &str| word.to_lowercase().replace('_', "-");
     let word = folded(word);
+    let letters = word.chars().count();
+    let most = |other: &str| (other.len() / 4).max(1);
     known
+        // Words of another length differ at least by that: most need no comparison.
+        .filter(|other| letters.abs_diff(other.chars().count()) <= most(other))
         .map(|other| (strsim::damerau_levenshtein(&word, &folded(other)), other))
-        .filter(|(distance, other)| *distance <= (other.len() / 4).max(1))
+        .filter(|(distance, other)| *distance <= most(other))
         .min()
         .map(|(_, other)| other)
 }

@@ -12,7 +12,7 @@ use super::schema::{POLICIES, SectionKind};
 use super::syntax;
 use super::value::Value;
 use crate::finding::Finding;
-use crate::origin::Origin;
+use crate::origin::{Origin, Source};
 use crate::text::worded;
 
 /// Contents of one file.
@@ -44,11 +44,10 @@ pub struct Assignment {
 }
 
 struct Reader<'a> {
-    file: &'a Path,
-    text: &'a str,
+    source: Source<'a>,
     index: usize,
     problems: Vec<Finding>,
-    /// Start of each header and key, and its section.
+    /// Start of each header and key, and its section; sorted once all are read.
     places: Vec<(usize, String)>,
 }
 
@@ -56,10 +55,12 @@ struct Reader<'a> {
 pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Finding>) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let (document, errors) = DeTable::parse_recoverable(text);
-    let mut reader = Reader { file, text, index, problems: Vec::new(), places: Vec::new() };
+    let mut reader =
+        Reader { source: Source::new(file, text), index, problems: Vec::new(), places: Vec::new() };
     let mut fragment = reader.sections(document.get_ref());
+    reader.places.sort_by_key(|(start, _)| *start);
     let errors = errors.into_iter().map(|error| (error.span().unwrap_or(0..0), error.message().to_owned()));
-    if reader.syntax_errors(errors.collect(), &mut fragment.broken) {
+    if reader.syntax_errors(file, errors.collect(), &mut fragment.broken) {
         fragment.sections.clear();
     }
     fragment.sections.retain(|name, _| !fragment.broken.contains(name));
@@ -74,18 +75,24 @@ fn add_hint(problem: &mut Finding, hint: &str) {
 
 impl Reader<'_> {
     fn origin(&self, span: Range<usize>, key: impl Into<String>) -> Origin {
-        Origin::at(self.file, self.text, span, key)
+        self.source.origin(span, key)
     }
 
     /// Reports what the parser does not accept, once per line. Returns whether the whole file is unusable.
     fn syntax_errors(
         &mut self,
+        file: &Path,
         mut errors: Vec<(Range<usize>, String)>,
         broken: &mut BTreeSet<String>,
     ) -> bool {
         errors.sort_by_key(|(span, _)| span.start);
         let mut whole_file = false;
         let (mut lines, mut bare) = (BTreeSet::new(), Vec::new());
+        // The problem of each line; the first, if it has several.
+        let mut known = BTreeMap::new();
+        for (index, problem) in self.problems.iter().enumerate() {
+            known.entry(problem.line()).or_insert(index);
+        }
         // The lines below a broken header, which the parser attributes to other tables.
         let mut misread = 0..0;
         for (span, message) in errors {
@@ -95,12 +102,10 @@ impl Reader<'_> {
             let place = self.enclosing_section(span.start);
             let section = place.clone().unwrap_or_default();
             let start = self.line_start(span.start);
-            let line = self.text[start..].split('\n').next().unwrap_or_default();
-            let found = syntax::mistake(&section, line, &self.text[..start]);
+            let found = syntax::mistake(&section, &self.source, start);
             let (mut problem, is_bare) = match found {
                 Some(mistake) => {
-                    let problem =
-                        Finding::error(mistake.origin(self.file, self.text, &section), mistake.message);
+                    let problem = Finding::error(mistake.origin(&self.source, &section), mistake.message);
                     (problem.remedy(mistake.hint), mistake.is_bare)
                 }
                 None => {
@@ -120,27 +125,28 @@ impl Reader<'_> {
                 continue;
             }
             bare.extend(is_bare.then_some(number));
-            match self.problem_in(number) {
+            match known.get(&number) {
                 // A key outside of a section.
-                Some(known) if !problem.remedy.is_empty() => add_hint(known, &problem.remedy),
-                _ => self.problems.push(problem),
+                Some(index) if !problem.remedy.is_empty() => {
+                    add_hint(&mut self.problems[*index], &problem.remedy);
+                }
+                _ => {
+                    known.entry(number).or_insert(self.problems.len());
+                    self.problems.push(problem);
+                }
             }
         }
         let import = format!(
             "`zramdctl import zram-generator {}` translates a file of zram-generator",
-            self.file.display()
+            file.display()
         );
         if let [first, _, ..] = bare[..]
-            && !self.text.contains('"')
-            && let Some(problem) = self.problem_in(first)
+            && !self.source.text.contains('"')
+            && let Some(index) = known.get(&first)
         {
-            add_hint(problem, &worded(import));
+            add_hint(&mut self.problems[*index], &worded(import));
         }
         whole_file
-    }
-
-    fn problem_in(&mut self, line: u32) -> Option<&mut Finding> {
-        self.problems.iter_mut().find(|problem| problem.line() == line)
     }
 
     /// The section that a syntax error disables: that of the last header or key before it. `None` for a broken header,
@@ -149,14 +155,14 @@ impl Reader<'_> {
         if !self.below_header(at).is_empty() {
             return None;
         }
-        let before = self.places.iter().filter(|(start, _)| *start <= at);
-        before.max_by_key(|(start, _)| *start).map(|(_, section)| section.clone())
+        let before = self.places.partition_point(|(start, _)| *start <= at);
+        self.places[..before].last().map(|(_, section)| section.clone())
     }
 
     /// The line of a header, and those below it up to the next header; empty if `at` is not in a header.
     fn below_header(&self, at: usize) -> Range<usize> {
         let start = self.line_start(at);
-        let line = &self.text[start..];
+        let line = &self.source.text[start..];
         if !line.trim_start().starts_with('[') {
             return 0..0;
         }
@@ -164,7 +170,7 @@ impl Reader<'_> {
     }
 
     fn line_start(&self, at: usize) -> usize {
-        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
+        let before = self.source.text.as_bytes().get(..at).unwrap_or(self.source.text.as_bytes());
         before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
     }
 
@@ -212,7 +218,7 @@ impl Reader<'_> {
                     let read = self.section(&section, name.span(), keys);
                     fragment.sections.insert(section, read);
                 }
-                DeValue::Array(_) if self.text[..name.span().start].trim_end().ends_with("[[") => {
+                DeValue::Array(_) if self.source.text[..name.span().start].trim_end().ends_with("[[") => {
                     let origin = self.origin(name.span(), section.clone());
                     let message = format!("`{section}` stands outside of a section");
                     let problem = Finding::error(origin, message);

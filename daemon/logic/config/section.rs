@@ -279,9 +279,8 @@ fn unknown_keys(section: &Section, kind: SectionKind) -> Vec<Finding> {
 /// The name of a key as its line has it, with the tables before it: `recompress`, or `recompress.enabled`.
 fn written_name(assignment: &Assignment) -> Option<String> {
     let at = &assignment.key_origin;
-    let behind = at.source_line.char_indices().nth(at.column.checked_sub(1)? as usize)?.0;
-    let (name, _) = at.source_line[behind..].split_once('=')?;
-    let before = at.source_line[..behind].rsplit(['{', ',']).next()?;
+    let (name, _) = at.source_line[at.offset..].split_once('=')?;
+    let before = at.source_line[..at.offset].rsplit(['{', ',']).next()?;
     let whole = [before, name].concat();
     let whole = whole.trim();
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');

@@ -1,13 +1,11 @@
 //! Mistakes of TOML syntax in our own words, from the text of the line.
 
-use std::path::Path;
-
 use toml::de::DeTable;
 
 use super::hint::{correction, meant_section};
 use super::key::{Key, Type};
 use super::schema::SectionKind;
-use crate::origin::Origin;
+use crate::origin::{Origin, Source};
 use crate::text::nearest;
 
 /// What is wrong with a line.
@@ -30,22 +28,22 @@ impl<'a> Mistake<'a> {
     }
 
     /// Its position.
-    pub fn origin(&self, file: &Path, text: &str, section: &str) -> Origin {
-        let start = self.part.as_ptr() as usize - text.as_ptr() as usize;
+    pub fn origin(&self, source: &Source<'_>, section: &str) -> Origin {
+        let start = self.part.as_ptr() as usize - source.text.as_ptr() as usize;
         let place = if self.key.is_empty() { section.to_owned() } else { format!("{section}.{}", self.key) };
-        Origin::at(file, text, start..start + self.part.len(), &place)
+        source.origin(start..start + self.part.len(), place)
     }
 }
 
-/// The mistake of a line that the parser refuses; `None` if it is none of the usual ones. `above` are the lines above it.
-pub(super) fn mistake<'a>(section: &str, line: &'a str, above: &str) -> Option<Mistake<'a>> {
-    let line = line.trim();
+/// The mistake of the line that begins at byte `start` and that the parser refuses; `None` if it is none of the usual ones.
+pub(super) fn mistake<'a>(section: &str, source: &Source<'a>, start: usize) -> Option<Mistake<'a>> {
+    let line = source.text[start..].split('\n').next()?.trim();
     let first = line.chars().next()?;
     if let Some(comment) = comment(line) {
         return Some(comment);
     }
     if DeTable::parse(line).is_ok() {
-        return repeated(line, above);
+        return repeated(line, source, start);
     }
     match first {
         '[' => header(line),
@@ -86,27 +84,27 @@ fn comment(line: &str) -> Option<Mistake<'_>> {
 }
 
 /// A line that is correct by itself.
-fn repeated<'a>(line: &'a str, above: &str) -> Option<Mistake<'a>> {
+fn repeated<'a>(line: &'a str, source: &Source<'a>, start: usize) -> Option<Mistake<'a>> {
     let part = line.split(['=', '#']).next()?.trim();
     // `recompress = true` above [maintenance.recompress] is such a table, too.
     let table = match part.strip_prefix('[') {
         Some(header) => header.strip_suffix(']').and_then(|header| Some(header.rsplit_once('.')?.1)),
         None => part.rsplit_once('.').map(|(table, _)| table),
     };
-    let lines: Vec<&str> =
-        above.lines().map(|line| line.split(['=', '#']).next().unwrap_or_default().trim()).collect();
-    let number = lines.iter().rposition(|other| *other == part || Some(*other) == table)?;
-    let place = format!("line {}", number + 1);
+    let mut above = source.text[..start].lines().rev();
+    let name = |line: &'a str| line.split(['=', '#']).next().unwrap_or_default().trim();
+    let other = above.find(|line| name(line) == part || Some(name(line)) == table)?;
+    let place = format!("line {}", source.line(other.as_ptr() as usize - source.text.as_ptr() as usize));
     // `recompress = true` above `recompress.idle-age = "1h"`.
-    if let Some(table) = table.filter(|table| lines[number] == *table && !part.starts_with('[')) {
-        let value = above.lines().nth(number)?.split_once('=')?.1.split('#').next()?.trim();
+    if let Some(table) = table.filter(|table| name(other) == *table && !part.starts_with('[')) {
+        let value = other.split_once('=')?.1.split('#').next()?.trim();
         let hint = format!("write {table}.enabled = {value} there");
         return Some(Mistake::new(part, format!("`{table}` is a value in {place}"), hint));
     }
-    let (message, hint) = if lines[number] == part && part.starts_with('[') {
+    let (message, hint) = if name(other) == part && part.starts_with('[') {
         (format!("{part} is repeated"), format!("move its keys below the {part} in {place}"))
     } else {
-        (format!("`{}` is assigned twice", lines[number]), format!("keep one of them, here or in {place}"))
+        (format!("`{}` is assigned twice", name(other)), format!("keep one of them, here or in {place}"))
     };
     Some(Mistake::new(part, message, hint))
 }

@@ -106,7 +106,7 @@ fn finding(line: &Line, ours: Ours<'_>) -> Finding {
         file: Path::new(FSTAB).to_owned(),
         line: *number,
         column: 1,
-        source_line: line.text.clone(),
+        source_line: line.text.as_str().into(),
         width: u32::try_from(line.text.chars().count()).unwrap_or(u32::MAX),
         ..Origin::default()
     };

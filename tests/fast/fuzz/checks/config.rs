@@ -58,7 +58,7 @@ fn is_inside(origin: &Origin, files: &[(PathBuf, String)]) {
     let (_, text) = files.iter().find(|(file, _)| *file == origin.file).unwrap();
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let line = text.split('\n').nth(origin.line as usize - 1).unwrap();
-    assert_eq!(line.strip_suffix('\r').unwrap_or(line), origin.source_line);
+    assert_eq!(line.strip_suffix('\r').unwrap_or(line), &*origin.source_line);
     let width = origin.source_line.chars().count();
     assert!(origin.column >= 1 && origin.column as usize <= width + 1, "{origin:?}");
     // At least one character is underlined, also at the end of a line.
