@@ -1,6 +1,6 @@
 //! Parses `[ramdisk.NAME]` into [`RamdiskSettings`], and into the zram devices of RAM disks on zram.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::device::{algorithms, mount_settings};
@@ -17,7 +17,7 @@ use super::settings::{
 use crate::finding::Finding;
 use crate::origin::Origin;
 use crate::proc::{HIGHEST_DEVICE, zram_number};
-use crate::ramdisk::place::{STORES, is_at_or_below, place};
+use crate::ramdisk::place::{STORES, at_or_above, is_at_or_below, place};
 use crate::ramdisk::{KeepSettings, Mode};
 use crate::request::Purpose;
 
@@ -249,34 +249,34 @@ fn command(key: &Key, reader: &mut SectionReader<'_>) -> Vec<String> {
 }
 
 /// Names of the RAM disks whose store is that of another one, or in memory.
-fn badly_stored(disks: &[Ramdisk], settings: &Settings, problems: &mut Vec<Finding>) -> Vec<String> {
-    let mut rejected = Vec::new();
-    for (index, disk) in disks.iter().enumerate() {
+fn badly_stored(disks: &[Ramdisk], settings: &Settings, problems: &mut Vec<Finding>) -> BTreeSet<String> {
+    let mut rejected = BTreeSet::new();
+    let on_device = settings.devices.iter().filter_map(|device| match &device.purpose {
+        Purpose::Filesystem { mount, .. } => Some(&mount.mount_point),
+        _ => None,
+    });
+    let on_disk = disks.iter().map(|disk| &disk.settings.mount.mount_point);
+    let mounts: BTreeSet<&str> = on_disk.chain(on_device).map(String::as_str).collect();
+    let mut stores: BTreeMap<&str, &str> = BTreeMap::new();
+    for disk in disks {
         let Ramdisk { settings: RamdiskSettings { name, keep: Some(keep), .. }, .. } = disk else { continue };
-        let others = disks.iter().filter(|other| other.settings.name != *name);
-        let on_device = settings.devices.iter().filter_map(|device| match &device.purpose {
-            Purpose::Filesystem { mount, .. } => Some(&mount.mount_point),
-            _ => None,
-        });
-        let mounts = others.map(|other| &other.settings.mount.mount_point).chain(on_device);
-        let in_memory = mounts.into_iter().find(|mount| is_at_or_below(&keep.store, mount));
-        let shared = disks[..index]
-            .iter()
-            .find(|other| other.settings.keep.as_ref().is_some_and(|other| other.store == keep.store));
-        let (message, hint) = match (in_memory, shared) {
+        // A store on its own RAM disk was refused before.
+        let in_memory = at_or_above(&keep.store).find(|directory| mounts.contains(directory));
+        let shared = *stores.entry(&keep.store).or_insert(name);
+        let (message, hint) = match (in_memory, Some(shared).filter(|first| first != name)) {
             (Some(mount), _) => (
                 format!("the store {} lies in memory, on {mount}, and would be lost", keep.store),
                 "name a directory on a disk",
             ),
             (None, Some(other)) => (
-                format!("the store {} is also that of [ramdisk.{}]", keep.store, other.settings.name),
+                format!("the store {} is also that of [ramdisk.{other}]", keep.store),
                 "give each RAM disk a directory of its own, or leave store out",
             ),
             (None, None) => continue,
         };
         let origin = disk.store_origin.clone().unwrap_or_default();
         problems.push(Finding::error(origin, message).remedy(hint));
-        rejected.push(name.clone());
+        rejected.insert(name.clone());
     }
     rejected
 }
@@ -293,7 +293,7 @@ pub(super) fn number_devices(
     let sections = merged.sections.keys().chain(&merged.broken);
     let mut taken: BTreeSet<u32> = sections.filter_map(|name| zram_number(name)).collect();
     taken.retain(|number| *number <= HIGHEST_DEVICE);
-    let mut rejected = Vec::new();
+    let mut rejected = BTreeSet::new();
     for disk in &disks {
         let Some((number, origin)) = disk.zram.as_ref().and_then(|zram| zram.number.as_ref()) else {
             continue;
@@ -301,7 +301,7 @@ pub(super) fn number_devices(
         if !taken.insert(*number) {
             let problem = Finding::error(origin.clone(), format!("zram{number} is used by another section"));
             problems.push(problem.remedy("choose another number, or leave zram-device out"));
-            rejected.push(disk.settings.name.clone());
+            rejected.insert(disk.settings.name.clone());
         }
     }
     rejected.extend(badly_stored(&disks, settings, problems));

@@ -18,7 +18,7 @@ use crate::human::human;
 use crate::origin::Origin;
 use crate::path_kind::PathKind;
 use crate::ramdisk::hold::Hold;
-use crate::ramdisk::place::{is_at_or_below, is_below, ramdisk_at};
+use crate::ramdisk::place::{at_or_above, is_at_or_below, is_below, ramdisk_at};
 use crate::ramdisk_health;
 use crate::record::{Target, adopt_or_forget};
 use crate::request::{DeviceRequest, MountRequest, Purpose, RamdiskRequest, Request, Store};
@@ -278,11 +278,11 @@ fn writeback_device(settings: &DeviceSettings, facts: &Facts) -> Option<Finding>
 
 /// Why a mount point, or a directory above it, could not be looked at, if so.
 fn unreadable(path: &str, facts: &Facts) -> Option<String> {
-    let mut above = facts.mount_points.iter().filter(|(above, _)| is_at_or_below(path, above));
-    above.find_map(|(above, kind)| match kind {
+    let highest = at_or_above(path).filter_map(|above| match facts.mount_points.get(above)? {
         PathKind::Unreadable(why) => Some(format!("{above} cannot be looked at: {why}")),
         _ => None,
-    })
+    });
+    highest.last()
 }
 
 fn mount_point(mount: &MountRequest, origin: &Origin, target: &Target, facts: &Facts) -> Option<Finding> {

@@ -1,5 +1,7 @@
 //! Compares the wanted state with the present one, and plans the missing steps.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::backing;
 use super::ownership::{Ownership, ownership};
 use super::{
@@ -11,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::facts::{DeviceFacts, Facts, Support, Use};
 use crate::human::human;
 use crate::path_kind::PathKind;
-use crate::ramdisk::place::is_below;
+use crate::ramdisk::place::{at_or_above, is_below};
 use crate::record::{Progress, Record, Target, Undo};
 use crate::request::{DeviceRequest, Purpose, Request};
 
@@ -36,11 +38,12 @@ pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
             }
         }
     }
+    let planned: BTreeSet<&Target> = groups.iter().map(|group| &group.target).collect();
     let abandoned: Vec<Group> = facts
         .records
         .values()
         .filter(|record| record.progress == Progress::Working)
-        .filter(|record| !groups.iter().any(|group| group.target == record.target))
+        .filter(|record| !planned.contains(&record.target))
         .filter(|record| !matches!(record.request, Request::Vm(_)) || plan.item(&record.target).is_none())
         .map(|record| Group { retire: Some(record.clone()), ..Group::new(record.target.clone()) })
         .collect();
@@ -335,18 +338,21 @@ pub fn ancestors_and_self(path: &str) -> Vec<String> {
 /// file system that this plan mounts before. In the last case the group needs the one that mounts that.
 fn create_directories(groups: &mut [Group], facts: &Facts) {
     // If another of our targets created the directory, this one creates it as well: the last one to go removes it.
-    let created = |path: &String, group: &Group| {
-        let undo = Undo::RemoveDirectory { path: path.clone() };
-        let goes = |record: &Record| record.target != group.target || group.retire.is_some();
-        facts.records.values().any(|record| goes(record) && record.undo.contains(&undo))
+    let mut creators: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
+    for record in facts.records.values() {
+        for undo in &record.undo {
+            if let Undo::RemoveDirectory { path } = undo {
+                creators.entry(path).or_default().push(&record.target);
+            }
+        }
+    }
+    let created = |path: &str, group: &Group| {
+        let goes = |target: &&Target| **target != group.target || group.retire.is_some();
+        creators.get(path).is_some_and(|creators| creators.iter().any(goes))
     };
     // Except for the parent directories of another mount point of ours: they are removed with that mount.
-    let mounted_above = |path: &String| {
-        let above = facts.records.values().filter_map(|record| record.request.mount());
-        let above =
-            above.map(|mount| mount.mount_point.clone()).filter(|directory| is_below(path, directory));
-        above.max_by_key(String::len)
-    };
+    let mounts = facts.records.values().filter_map(|record| record.request.mount());
+    let mounted: BTreeSet<&str> = mounts.map(|mount| mount.mount_point.as_str()).collect();
     let mounts_now = |group: &Group| {
         let mounts = |step: &Step| {
             matches!(step, Step::MountDevice { .. } | Step::MountTmpfs { .. } | Step::ShowRamdisk { .. })
@@ -357,20 +363,18 @@ fn create_directories(groups: &mut [Group], facts: &Facts) {
         let mount = group.request.as_ref().and_then(Request::mount).filter(|_| mounts_now(group));
         mount.map(|mount| mount.mount_point.clone())
     };
-    for index in 0..groups.len() {
-        let Some(path) = mount_point(&groups[index]) else { continue };
-        let covering = groups[..index]
-            .iter()
-            .filter_map(|group| Some((group.target.clone(), mount_point(group)?)))
-            .filter(|(_, directory)| is_below(&path, directory))
-            .max_by_key(|(_, directory)| directory.len());
-        let above = mounted_above(&path);
-        let is_ours = |path: &String| above.as_ref().is_none_or(|above| is_below(path, above));
-        let is_wanted = |path: &String| match &covering {
-            Some((_, directory)) => is_below(path, directory),
+    // The mounts of the groups before.
+    let mut covering: BTreeMap<String, Target> = BTreeMap::new();
+    for group in groups {
+        let Some(path) = mount_point(group) else { continue };
+        let covered = at_or_above(&path).skip(1).find_map(|above| covering.get_key_value(above));
+        let above = at_or_above(&path).skip(1).find(|above| mounted.contains(above));
+        let is_ours = |path: &String| above.is_none_or(|above| is_below(path, above));
+        let is_wanted = |path: &String| match &covered {
+            Some((directory, _)) => is_below(path, directory),
             None => {
                 facts.mount_points.get(path) == Some(&PathKind::Missing)
-                    || (created(path, &groups[index]) && is_ours(path))
+                    || (created(path, group) && is_ours(path))
             }
         };
         let steps: Vec<Step> = ancestors_and_self(&path)
@@ -378,11 +382,11 @@ fn create_directories(groups: &mut [Group], facts: &Facts) {
             .filter(is_wanted)
             .map(|path| Step::CreateDirectory { path })
             .collect();
-        let group = &mut groups[index];
         // The mount is the last step.
         let at = group.after.len() - 1;
         group.after.splice(at..at, steps);
-        group.needs = covering.map(|(target, _)| target).or(group.needs.take());
+        group.needs = covered.map(|(_, target)| target.clone()).or(group.needs.take());
+        covering.insert(path, group.target.clone());
     }
 }
 

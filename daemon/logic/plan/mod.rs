@@ -15,6 +15,7 @@ mod vm;
 pub mod wanted;
 mod zswap;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -28,6 +29,7 @@ use super::facts::Facts;
 use super::finding::Finding;
 use super::neighbours::fstab::{self, Ours};
 use super::neighbours::{Neighbours, Zswap};
+use super::origin::Origin;
 use super::overlay::ENABLED;
 use super::ramdisk::place::ramdisk_at;
 use super::record::{Record, Target, Undo};
@@ -190,10 +192,11 @@ impl Plan {
     pub fn left_out<'a>(&'a self, loaded: &'a Loaded) -> impl Iterator<Item = (&'a str, bool)> {
         let merged = &loaded.merged;
         let names = merged.sections.keys().chain(&merged.broken);
-        let left = names.filter(|name| {
+        let planned: BTreeSet<&Target> = self.items.iter().map(|item| &item.target).collect();
+        let left = names.filter(move |name| {
             let target = Target::of_section(name).filter(|_| !loaded.disabled_by_cmdline);
             target.is_some_and(|target| {
-                matches!(target, Target::Device(_) | Target::Ramdisk(_)) && self.item(&target).is_none()
+                matches!(target, Target::Device(_) | Target::Ramdisk(_)) && !planned.contains(&target)
             })
         });
         left.map(|name| {
@@ -212,27 +215,22 @@ impl Plan {
     /// Adds a finding for each refused target without one: a conflict with what is set up. That of a RAM disk without its device is
     /// reported for the device.
     fn report_refusals(&mut self, settings: &Settings) {
-        let origin = |target: &Target| match target {
-            Target::Device(number) => {
-                settings.devices.iter().find(|device| device.number == *number).map(|device| &device.origin)
-            }
-            Target::Ramdisk(name) => {
-                settings.ramdisks.iter().find(|disk| disk.name == *name).map(|disk| &disk.origin)
-            }
-            Target::Vm | Target::Zswap => None,
-        };
+        let devices = settings.devices.iter().map(|it| (Target::Device(it.number), &it.origin));
+        let disks = settings.ramdisks.iter().map(|it| (Target::Ramdisk(it.name.clone()), &it.origin));
+        let origins: BTreeMap<Target, &Origin> = devices.chain(disks).collect();
+        let mut reported: BTreeSet<String> = self.problems.iter().map(|found| found.object.clone()).collect();
         for item in self.items.iter().filter(|item| item.decision == Decision::Refused) {
             let name = item.target.to_string();
             let device = match &item.request {
                 Some(Request::Ramdisk(disk)) => disk.number.map(|number| Target::Device(number).to_string()),
                 _ => None,
             };
-            let is_about = |found: &Finding| found.object == name || Some(&found.object) == device.as_ref();
-            if !self.problems.iter().any(is_about)
-                && let Some(origin) = origin(&item.target)
-            {
+            let is_reported =
+                [Some(&name), device.as_ref()].into_iter().flatten().any(|it| reported.contains(it));
+            if !is_reported && let Some(origin) = origins.get(&item.target) {
                 let kind = item.kind.unwrap_or(ErrorKind::Unsafe);
-                self.problems.push(Finding::refusal(kind, origin, &item.reason).about(name));
+                self.problems.push(Finding::refusal(kind, origin, &item.reason).about(name.clone()));
+                reported.insert(name);
             }
         }
     }

@@ -73,13 +73,15 @@ pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Finding>) {
     problems.extend(check::overcommitted(&items, &settings.devices, facts));
     problems.extend(check::ramdisks_exceed_memory(&items, &settings.ramdisks, facts));
     // What stands in [defaults] is found for each device.
-    let mut unique = Vec::new();
-    for problem in problems {
-        if !unique.contains(&problem) {
-            unique.push(problem);
+    let mut seen = Vec::new();
+    problems.retain(|problem| {
+        let is_repeated = seen.contains(problem);
+        if problem.key().starts_with("defaults.") && !is_repeated {
+            seen.push(problem.clone());
         }
-    }
-    (items, unique)
+        !is_repeated
+    });
+    (items, problems)
 }
 
 /// Bytes of memory that sessions keep, at most a quarter of it: system services and systemd itself keep as much together. 0 without

@@ -1,5 +1,7 @@
 //! Paths of RAM disks, for units, engine and programs alike.
 
+use std::path::Path;
+
 use crate::proc::{MountLine, top};
 
 /// Directory of the private mount points, where RAM disks are filled.
@@ -29,6 +31,11 @@ pub fn is_at_or_below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// `path` and the directories above it, from the deepest to `/`.
+pub fn at_or_above(path: &str) -> impl Iterator<Item = &str> {
+    Path::new(path).ancestors().filter_map(Path::to_str)
+}
+
 /// Whether `path` is strictly below `directory`.
 pub fn is_below(path: impl AsRef<[u8]>, directory: impl AsRef<[u8]>) -> bool {
     let directory = directory.as_ref();
@@ -55,6 +62,11 @@ mod tests {
         {
             assert_eq!(ramdisk_at(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn directories_above_are_found_from_the_deepest() {
+        assert_eq!(at_or_above("/a/bc/d").collect::<Vec<_>>(), ["/a/bc/d", "/a/bc", "/a", "/"]);
     }
 
     #[test]
