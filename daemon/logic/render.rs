@@ -51,8 +51,14 @@ fn counted(plan: &Plan, loaded: &Loaded) -> String {
         (names(off), "switched off"),
     ];
     let rest = rest.into_iter().filter(|(names, _)| !names.is_empty());
-    let rest = rest.map(|(names, what)| format!("; {} {what}: {}", names.len(), names.join(", ")));
+    let rest = rest.map(|(names, what)| format!("; {} {what}: {}", names.len(), listed(&names)));
     count(usable(false), usable(true)) + &rest.collect::<String>()
+}
+
+/// The names, at most 20 of them.
+fn listed(names: &[String]) -> String {
+    let dots = if names.len() > MOST { ", …" } else { "" };
+    names[..names.len().min(MOST)].join(", ") + dots
 }
 
 /// `2 zram devices, 1 RAM disk`.
@@ -61,11 +67,26 @@ pub fn count(devices: usize, ramdisks: usize) -> String {
     format!("{}, {}", plural(devices, "zram device"), plural(ramdisks, "RAM disk"))
 }
 
-/// All findings, each with its position, the line underlined, and a correction.
+/// Most findings that are printed, and names in a line.
+const MOST: usize = 20;
+
+/// The findings to print: of more than 20 the worst, in their order, and a line with the number of the rest.
+pub fn shown<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> (Vec<&'a Finding>, Option<String>) {
+    let mut ranked: Vec<(usize, &Finding)> = findings.into_iter().enumerate().collect();
+    ranked.sort_by_key(|(_, finding)| finding.level);
+    let rest = ranked.len().saturating_sub(MOST);
+    ranked.truncate(MOST);
+    ranked.sort_by_key(|(index, _)| *index);
+    let line = (rest > 0).then(|| format!("{rest} more, which are not shown"));
+    (ranked.into_iter().map(|(_, finding)| finding).collect(), line)
+}
+
+/// The findings to print, each with its position, the line underlined, and a correction.
 pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let rendered: Vec<String> = findings.into_iter().map(|finding| render_one(finding, &renderer)).collect();
-    rendered.join("\n\n") + "\n"
+    let (findings, rest) = shown(findings);
+    let rendered = findings.into_iter().map(|finding| render_one(finding, &renderer));
+    rendered.chain(rest).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
 fn render_one(finding: &Finding, renderer: &Renderer) -> String {

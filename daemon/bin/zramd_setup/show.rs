@@ -50,25 +50,23 @@ pub enum Log {
 
 /// Prints findings, one line each.
 pub fn short<'a>(findings: impl IntoIterator<Item = &'a Finding>, log: Log) {
-    let mut findings = findings.into_iter().peekable();
+    let (findings, rest) = render::shown(findings);
     let mut kernel = match log {
-        Log::Kernel if findings.peek().is_some() => {
-            std::fs::OpenOptions::new().write(true).open("/dev/kmsg").ok()
-        }
+        Log::Kernel if !findings.is_empty() => std::fs::OpenOptions::new().write(true).open("/dev/kmsg").ok(),
         _ => None,
     };
-    for finding in findings {
-        let level = match finding.level {
+    let lines = findings.into_iter().map(|finding| (finding.level, finding.one_line()));
+    for (shown, text) in lines.chain(rest.map(|rest| (Level::Note, rest))) {
+        let level = match shown {
             Level::Error => 3,
             Level::Warning => 4,
             Level::Note => 5,
         };
-        let text = finding.one_line();
         let line = format!("<{level}>zramd-setup: {text}\n");
         // One write is one record (Documentation/ABI/testing/dev-kmsg).
         let logged = kernel.as_mut().is_some_and(|kernel| kernel.write_all(line.as_bytes()).is_ok());
         if !logged {
-            out::note(&format!("{}: {text}", finding.level));
+            out::note(&format!("{shown}: {text}"));
         }
     }
 }

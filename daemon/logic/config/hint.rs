@@ -12,6 +12,9 @@ use crate::overlay::{list as toml_list, quoted};
 use crate::text::nearest;
 use crate::unit_name::{escape_path, normalised};
 
+/// Most names in a message.
+const MOST_NAMES: usize = 20;
+
 /// `write NAME = VALUE` with a value that was probably meant and that the parser of the key accepts. `written` is a text that it does
 /// not accept, or what the line has instead of a value.
 pub(super) fn correction(kind: SectionKind, key: &Key, name: &str, written: &str) -> Option<String> {
@@ -219,7 +222,11 @@ pub(super) fn sections_for(names: &[&str]) -> String {
 
 /// `` `a`, `b` and `c` ``
 pub(super) fn listed(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let rest = names.len().saturating_sub(MOST_NAMES);
+    let mut names: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
+    if rest > 0 {
+        names.push(format!("{rest} more"));
+    }
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => names.concat(),
