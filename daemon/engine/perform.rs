@@ -10,7 +10,7 @@ use host::{Errno, Host, MkfsSpec, MountSpec, RootSpec, SwapSpec};
 use logic::device::algorithm::{Algorithm, parse_comp_algorithm, parse_recomp_algorithm, with_option};
 use logic::device::attribute::Attribute;
 use logic::device::signature::{self, Signature};
-use logic::device::swap_header;
+use logic::device::swap_header::{self, MOST_SWAPS};
 use logic::facts::Seen;
 use logic::human::human;
 use logic::order::{Order, RamdiskOrder};
@@ -337,8 +337,16 @@ pub fn swap_header<H: Host>(host: &mut H, number: u32, label: &str) -> Result<Ve
 }
 
 pub fn swap_on<H: Host>(host: &mut H, number: u32, priority: i32, discard: bool) -> Result<(), Error> {
-    while_busy(host, number, |host| host.swap_on(number, SwapSpec { priority, discard }))?;
+    let activated = while_busy(host, number, |host| host.swap_on(number, SwapSpec { priority, discard }));
     let swaps = gather::swaps(host)?;
+    activated.map_err(|error| {
+        // EPERM is also the answer to a process without the right (swapon(2)).
+        if error.kind == ErrorKind::NotPermitted && swaps.len() >= MOST_SWAPS {
+            let message = format!("zram{number}: swapon: this kernel allows {} swap areas", swaps.len());
+            return Error::new(ErrorKind::Unsupported, message);
+        }
+        error
+    })?;
     match swaps.iter().find(|swap| swap.zram_number() == Some(number)) {
         Some(swap) if priority < 0 || swap.priority == priority => Ok(()),
         Some(swap) => {

@@ -25,6 +25,7 @@ use mounts::Mounts;
 pub use process::SimHost;
 use slots::{PAGE, Slots};
 
+use logic::device::swap_header::MOST_SWAPS;
 use logic::proc::SwapLine;
 use logic::vm::Tunable;
 use serde_json::Value;
@@ -532,6 +533,9 @@ impl State {
         }
         if !device.has_swap_header() {
             return Err(Errno::INVAL);
+        }
+        if self.swaps.len() + self.disk_swaps.len() >= MOST_SWAPS {
+            return Err(Errno::PERM);
         }
         // Without a priority of its own, each swap gets the next lower one, starting at -2.
         let lowest = self.swaps.iter().map(|swap| swap.priority).min().unwrap_or(0).min(-1);

@@ -13,6 +13,9 @@ pub enum HeaderError {
 
 /// Size of the label, including its terminating zero.
 pub const LABEL_BYTES: usize = 16;
+/// Swap areas that every kernel allows: `MAX_SWAPFILES` in include/linux/swap.h is 32 less up to 4 for device memory, 3 for
+/// migration, 1 for broken memory and 1 for markers, depending on the configuration of the kernel.
+pub const MOST_SWAPS: usize = 23;
 /// Minimum number of pages, as in mkswap(8).
 const MINIMUM_PAGES: u64 = 10;
 

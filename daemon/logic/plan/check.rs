@@ -1,6 +1,6 @@
 //! Reasons to refuse a target: it is unsafe, or impossible on this machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::backing;
 use super::ownership::{Ownership, ownership};
@@ -10,7 +10,7 @@ use crate::config::settings::{
     BackingSettings, DeviceSettings, MountSettings, RamdiskSettings, SizeExpr, SizeRule,
 };
 use crate::device::attribute::Attribute;
-use crate::device::swap_header::LABEL_BYTES;
+use crate::device::swap_header::{LABEL_BYTES, MOST_SWAPS};
 use crate::error::ErrorKind;
 use crate::facts::{BackingFacts, Facts, Permissions, Support};
 use crate::finding::{Code, Finding};
@@ -366,6 +366,23 @@ pub(super) fn between_items(
         seen.insert(path, item.target.clone());
     }
     without_device(items, facts);
+}
+
+/// A warning if there are more swap areas than every kernel allows, at the first section beyond.
+pub(super) fn too_many_swaps(items: &[Item], settings: &[DeviceSettings], facts: &Facts) -> Option<Finding> {
+    let is_swap = |item: &&Item| item.swap_priority().is_some();
+    let planned: BTreeSet<&Target> = items.iter().filter(is_swap).map(|item| &item.target).collect();
+    let is_planned = |number| planned.contains(&Target::Device(number));
+    let others = facts.swaps.iter().filter(|swap| !swap.zram_number().is_some_and(is_planned)).count();
+    let beyond = planned.iter().nth(MOST_SWAPS.saturating_sub(others))?;
+    let origin = settings.iter().find(|device| Target::Device(device.number) == **beyond)?;
+    let elsewhere = if others > 0 { format!(" and {others} others that are active") } else { String::new() };
+    let message = format!(
+        "there are {} swap devices{elsewhere}, and some kernels allow {MOST_SWAPS} swap areas",
+        planned.len()
+    );
+    let hint = "configure fewer and larger ones";
+    Some(Finding::warning(origin.origin.clone(), message).remedy(hint))
 }
 
 /// A warning if all devices together can take in more than fits into the memory: the sizes cannot be meant.

@@ -70,6 +70,7 @@ pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Finding>) {
         items.push(ramdisk_item(disk, facts, &mut problems));
     }
     check::between_items(&mut items, &origins, facts, &mut problems);
+    problems.extend(check::too_many_swaps(&items, &settings.devices, facts));
     problems.extend(check::overcommitted(&items, &settings.devices, facts));
     problems.extend(check::ramdisks_exceed_memory(&items, &settings.ramdisks, facts));
     // What stands in [defaults] is found for each device.
