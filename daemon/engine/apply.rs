@@ -1,7 +1,8 @@
 //! Carries out a plan group by group; a group is rolled back as a whole when one of its steps fails.
 
-use super::create::save;
+use super::create::{self, save};
 use super::error::Error;
+use super::gather;
 use super::perform::{lacks_attribute, perform};
 use super::undo::{one, roll_back, take_back};
 use host::Host;
@@ -21,6 +22,13 @@ pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
             None => run(host, group),
         };
         outcomes.push(outcome);
+    }
+    let creates = |group: &Group| group.before.iter().any(|step| matches!(step, Step::CreateDevice { .. }));
+    if plan.groups.iter().any(creates)
+        && let Err(error) = remove_spares(host)
+        && let Some(last) = outcomes.last_mut()
+    {
+        last.warnings.push(error.to_string());
     }
     outcomes
 }
@@ -83,7 +91,7 @@ impl<H: Host> Run<'_, H> {
         self.steps(&group.after)?;
         if let Target::Device(_) = self.record.target {
             // Sizes depend on the machine's memory; maintenance compares it with this value.
-            self.record.memory_kib = super::gather::memory(self.host).unwrap_or_default().total_kib;
+            self.record.memory_kib = gather::memory(self.host).unwrap_or_default().total_kib;
         }
         self.record.progress = Progress::Done;
         save(self.host, &self.record)

@@ -7,23 +7,42 @@ use host::Host;
 use logic::device::attribute::Attribute;
 use logic::record::{Adding, Record, Target, Undo};
 
-/// Creates `/dev/zramN`, and removes the lower numbers that the kernel assigns first.
+/// Creates `/dev/zramN`. The lower numbers that the kernel assigns first stay until [`remove_spares`]: the next device of the same
+/// run need not create them again.
 ///
 /// The record says before each `hot_add` which device it will add, and has its `diskseq` as soon as it exists. After a kill in
 /// between, [`note_added`] finds the device that appeared then.
 pub fn create<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
     if host.device_numbers()?.contains(&number) {
-        return Ok(());
+        return take_spare(host, number, record);
     }
-    let created = create_up_to(host, number, record);
+    create_up_to(host, number, record)
+}
+
+/// Takes a device that was created to reach a higher number, if this is one.
+fn take_spare<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result<(), Error> {
+    let diskseq = gather::diskseq(host, number)?;
+    let spare = Undo::RemoveSpare { number, diskseq };
+    let mut records = gather::records(host)?.into_values();
+    if let Some(mut other) = records.find(|other| diskseq.is_some() && other.undo.contains(&spare)) {
+        record_new(number, number, diskseq, record);
+        save(host, record)?;
+        other.undo.retain(|kept| *kept != spare);
+        save(host, &other)?;
+    }
+    Ok(())
+}
+
+/// Removes the devices that were created to reach higher numbers.
+pub fn remove_spares<H: Host>(host: &mut H, record: &mut Record) -> Result<(), Error> {
+    let all = record.undo.len();
     for undo in record.undo.clone().iter().rev() {
         if let Undo::RemoveSpare { number, diskseq } = undo {
             remove_spare(host, *number, *diskseq)?;
             record.undo.retain(|kept| kept != undo);
         }
     }
-    created?;
-    save(host, record)
+    if record.undo.len() < all { save(host, record) } else { Ok(()) }
 }
 
 /// Adds the undo of the device that an interrupted run was about to add, if it appeared then and is unused. One that appeared

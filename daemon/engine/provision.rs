@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::apply::apply as carry_out;
+use super::apply::{apply as carry_out, remove_spares};
 use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
@@ -99,6 +99,7 @@ fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result
             roll_back(host, &mut record);
         }
     }
+    remove_spares(host).ok();
     Ok(())
 }
 

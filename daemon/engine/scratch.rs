@@ -86,7 +86,8 @@ impl Scratch {
         if !host.own_scratch(&record.file_name())? {
             return Err(Error::failed(format!("zram{number}: another benchmark is using it")));
         }
-        if let Err(error) = create::create(host, number, &mut record) {
+        let created = create::create(host, number, &mut record);
+        if let Err(error) = created.and_then(|()| create::remove_spares(host, &mut record)) {
             return Err(roll_back(host, &mut record).into_iter().fold(error, Error::join));
         }
         Ok(Scratch { number, record })
