@@ -58,16 +58,3 @@ fn busy<H: Host>(host: &H, number: u32, error: &HostError) -> Error {
         None => held_open(error, &holders),
     }
 }
-
-/// Waits until no process has the device open, so that `reset` will succeed; the error names those that do.
-///
-/// Checked before a swap or mount is removed: a device that stays in use is left as it is. The kernel does not say whether a device
-/// in use is open elsewhere, so this is a search of `/proc`. One that found nothing in its time does not prevent the removal.
-pub fn until_released<H: Host>(host: &mut H, number: u32) -> Result<(), Error> {
-    while_busy(host, number, |host| {
-        if host.holders(number).is_empty() {
-            return Ok(());
-        }
-        Err(HostError::new(format!("zram{number}"), "release the device", Errno::BUSY))
-    })
-}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::create;
 use super::error::{Error, ErrorKind, held_open};
 use super::gather;
-use super::retry::{PATIENCE, until_released, while_busy};
+use super::retry::{PATIENCE, while_busy};
 use host::{Errno, Host, HostError, MountSpec, SwapSpec};
 use logic::device::attribute::Attribute;
 use logic::device::drain::RESERVE_SHARE;
@@ -391,16 +391,6 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     let mut record = record.clone();
     let record = &mut record;
     refuse_others(host, record)?;
-    for (index, undo) in record.undo.iter().enumerate() {
-        // What PID 1 has activated is not active any more, and then nothing precedes the reset, which fails by itself.
-        let precedes = |later: &Undo| matches!(later, Undo::SwapOff { .. } | Undo::Unmount { .. });
-        if let Undo::Reset { number } = undo
-            && record.undo[index..].iter().any(precedes)
-            && is_same_device(host, *number, record)?
-        {
-            until_released(host, *number)?;
-        }
-    }
     for index in (0..record.undo.len()).rev() {
         let undo = record.undo[index].clone();
         if let Err(error) = one(host, record, &undo) {

@@ -126,6 +126,8 @@ pub struct State {
     pub scratch: BTreeMap<String, u32>,
     /// After this number of further reads of attributes, the devices are gone.
     pub reads_left: Cell<Option<usize>>,
+    /// Searches for processes that hold something open.
+    pub searches: Cell<usize>,
     /// Time since boot.
     pub clock: Duration,
     /// Time of that in suspend.
@@ -215,6 +217,7 @@ impl SimMachine {
             records: BTreeMap::new(),
             scratch: BTreeMap::new(),
             reads_left: Cell::new(None),
+            searches: Cell::new(0),
             clock: Duration::from_secs(10),
             suspended: Duration::ZERO,
             synchronised: None,

@@ -174,7 +174,9 @@ impl Host for SimHost {
     }
 
     fn holders(&self, number: u32) -> Vec<Holder> {
-        self.machine.look().holders(&What::Device(number), self.pid)
+        let state = self.machine.look();
+        state.searches.set(state.searches.get() + 1);
+        state.holders(&What::Device(number), self.pid)
     }
 
     fn mount_users(&self, path: &str) -> Vec<Holder> {
