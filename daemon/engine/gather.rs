@@ -50,7 +50,9 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
     tell_reused(host, &mut facts);
     facts.has_chosen_zswap = has_chosen_zswap(host, &facts.records);
     for number in host.device_numbers().or_else(absent)? {
-        let mut found = match device(host, number) {
+        // All devices have the same attributes, of which those of the first are asked for.
+        let found = if facts.devices.is_empty() { device(host, number) } else { state(host, number) };
+        let mut found = match found {
             // Another program has removed it.
             Err(error) if error.is(Errno::NOENT) || error.is(Errno::NODEV) => continue,
             found => found?,
@@ -241,7 +243,11 @@ fn support<H: Host>(host: &H) -> Support {
 /// What the kernel shows of one device.
 pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
     let attributes = Attribute::ALL.into_iter().filter(|name| host.has_attribute(number, *name)).collect();
-    Ok(DeviceFacts { attributes, ..device_state(host, number, &mm_stat(host, number)?)? })
+    Ok(DeviceFacts { attributes, ..state(host, number)? })
+}
+
+fn state<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
+    device_state(host, number, &mm_stat(host, number)?, &[])
 }
 
 /// All that tells whether a device is as we set it up.
@@ -250,7 +256,7 @@ pub fn device<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> 
 ///
 /// Also if its contents cannot be read: then nothing tells whose they are.
 pub fn identify<H: Host>(host: &H, number: u32) -> Result<DeviceFacts, HostError> {
-    let found = device_state(host, number, &mm_stat(host, number)?)?;
+    let found = state(host, number)?;
     Ok(DeviceFacts { seen: seen(host, number, &found)?, ..found })
 }
 
@@ -284,17 +290,28 @@ pub(super) fn mm_stat<H: Host>(host: &H, number: u32) -> Result<String, HostErro
     host.read_attribute(number, Attribute::MmStat).or_else(absent)
 }
 
-/// As [`device`], without checking for the attributes that only planning needs. The memory limit is taken from
-/// `mm_stat`.
-pub(super) fn device_state<H: Host>(host: &H, number: u32, mm_stat: &str) -> Result<DeviceFacts, HostError> {
-    let text = |attribute| host.read_attribute(number, attribute).or_else(absent);
+/// As [`device`], without checking for the attributes that only planning needs, and without those that are left out. The memory
+/// limit is taken from `mm_stat`.
+pub(super) fn device_state<H: Host>(
+    host: &H,
+    number: u32,
+    mm_stat: &str,
+    without: &[Attribute],
+) -> Result<DeviceFacts, HostError> {
+    let is_wanted = |attribute| !without.contains(&attribute);
+    let text = |attribute| match is_wanted(attribute) {
+        true => host.read_attribute(number, attribute).or_else(absent),
+        false => Ok(String::new()),
+    };
+    let disk_size = text(Attribute::DiskSize)?.trim().parse().unwrap_or(0);
     let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);
     let memory = MmStat::parse(mm_stat).unwrap_or_default();
     Ok(DeviceFacts {
         device: proc::parse_device_number(&text(Attribute::Dev)?),
-        diskseq: diskseq(host, number)?,
-        initialised: text(Attribute::InitState)?.trim() == "1",
-        disk_size: text(Attribute::DiskSize)?.trim().parse().unwrap_or(0),
+        diskseq: if is_wanted(Attribute::DiskSeq) { diskseq(host, number)? } else { None },
+        // As `initstate` has it (`init_done` in drivers/block/zram/zram_drv.c).
+        initialised: disk_size > 0,
+        disk_size,
         memory_limit: memory.mem_limit,
         memory_used: memory.mem_used_total,
         pages: (memory.orig_data_size / host.page_size().max(1)).max(memory.same_pages),

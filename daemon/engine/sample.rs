@@ -231,8 +231,9 @@ impl<H: Host> Around<'_, H> {
 
     /// An attribute; empty if the kernel lacks it, or if this level of detail leaves it out.
     fn text(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
-        use Attribute::{BackingDev, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
-        let beyond = matches!(attribute, BackingDev | IoStat | RecompAlgorithm | Stat | WritebackLimitEnable);
+        use Attribute::{BackingDev, BdStat, IoStat, RecompAlgorithm, Stat, WritebackLimitEnable};
+        let beyond =
+            matches!(attribute, BackingDev | BdStat | IoStat | RecompAlgorithm | Stat | WritebackLimitEnable);
         if beyond && self.detail == Detail::Listed {
             return Ok(String::new());
         }
@@ -259,7 +260,14 @@ fn device<H: Host>(
 ) -> Result<DeviceView, HostError> {
     let host = around.host;
     let mm_stat = gather::mm_stat(host, number)?;
-    let facts = gather::device_state(host, number, &mm_stat)?;
+    let swap = around.swaps.iter().find(|swap| swap.zram_number() == Some(number));
+    // What a list shows of a device depends on its number only where it is mounted, or set up by zramd.
+    let without: &[Attribute] = match around.detail {
+        Detail::Listed if record.is_none() && swap.is_some() => &[Attribute::Dev, Attribute::DiskSeq],
+        Detail::Listed if record.is_none() => &[Attribute::DiskSeq],
+        _ => &[],
+    };
+    let facts = gather::device_state(host, number, &mm_stat, without)?;
     // What it carries is not read here: that would count as a transfer of the device.
     let taken_over = record.and_then(|record| record.taken_over(&facts)).unwrap_or_default();
     // A finished record is outdated if the device is uninitialised or has been replaced since.
@@ -268,7 +276,7 @@ fn device<H: Host>(
     });
     let request = record.and_then(|record| record.request.device());
     let text = |attribute| around.text(number, attribute);
-    let swap = around.swaps.iter().find(|swap| swap.zram_number() == Some(number)).map(|swap| SwapView {
+    let swap = swap.map(|swap| SwapView {
         priority: swap.priority,
         size_bytes: swap.size_kib * 1024,
         used_bytes: swap.used_kib * 1024,

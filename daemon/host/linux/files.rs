@@ -46,6 +46,22 @@ pub(super) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     read_lines(open_regular(path)?, LARGEST)
 }
 
+/// The contents of an attribute in sysfs. It is read at once, so a short read is the end (Documentation/filesystems/sysfs.rst).
+pub(super) fn read_attribute(path: &Path) -> io::Result<Vec<u8>> {
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
+    let (mut kept, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut buffer))?;
+        kept.extend_from_slice(&buffer[..length]);
+        if length < buffer.len() {
+            return Ok(kept);
+        }
+        if kept.len() > LARGEST {
+            return Err(rustix::io::Errno::FBIG.into());
+        }
+    }
+}
+
 /// Reads until the end or until `data` is full, and returns the number of bytes.
 pub(super) fn fill(mut file: File, data: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;

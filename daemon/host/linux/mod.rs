@@ -229,7 +229,7 @@ impl Host for LinuxHost {
     }
 
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
-        files::read_small(&self.attribute_path(number, attribute))
+        files::read_attribute(&self.attribute_path(number, attribute))
             .map(lossy)
             .map_err(|error| HostError::io(object(number), format!("read {attribute}"), &error))
     }
