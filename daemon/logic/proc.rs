@@ -109,6 +109,14 @@ pub fn is_zram_event(event: &[u8]) -> bool {
     parts.next() == Some("block") && zram_number(name).is_some()
 }
 
+/// Whether a kernel event says that a zram device, a CPU or memory has come or gone.
+pub fn is_hotplug_event(event: &[u8]) -> bool {
+    let path = event.iter().position(|byte| *byte == b'@').map(|at| &event[at + 1..]).unwrap_or_default();
+    path.starts_with(b"/devices/system/cpu/")
+        || path.starts_with(b"/devices/system/memory/")
+        || is_zram_event(event) && !event.starts_with(b"change@")
+}
+
 /// Parses `/proc/swaps` (proc_swaps(5)).
 pub fn parse_swaps(text: &[u8]) -> Vec<SwapLine> {
     lines(text)
@@ -369,6 +377,21 @@ mod tests {
             (b"", false),
         ] {
             assert_eq!(is_zram_event(event), expected, "{}", event.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_told_from_what_changes() {
+        for (event, expected) in [
+            (&b"add@/devices/virtual/block/zram1\0"[..], true),
+            (b"remove@/devices/virtual/block/zram1\0", true),
+            (b"change@/devices/virtual/block/zram1\0", false),
+            (b"offline@/devices/system/cpu/cpu3\0", true),
+            (b"online@/devices/system/memory/memory33\0", true),
+            (b"add@/devices/virtual/block/loop0\0", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_hotplug_event(event), expected, "{}", event.escape_ascii());
         }
     }
 

@@ -179,6 +179,9 @@ pub struct Brief {
     /// Share of the time that the measuring thread had to wait for its CPU; see `Report` in `bench/report.rs`.
     #[serde(default)]
     pub waited_share: f64,
+    /// One entry per algorithm, the chosen one first, then by score.
+    #[serde(default)]
+    pub results: Vec<BriefRow>,
 }
 
 /// Reason and suggestions of a verdict; see `Verdict` in `bench/report.rs`.
@@ -190,13 +193,6 @@ pub struct BriefVerdict {
     pub page_cluster: u32,
     /// Suggestion for `vm.swappiness`, if the read time of the disk is known.
     pub swappiness: Option<u32>,
-}
-
-/// The figures of a report that are on the bus.
-#[derive(Debug, Deserialize)]
-pub struct Figures {
-    /// One entry per algorithm, the chosen one first, then by score.
-    pub results: Vec<BriefRow>,
 }
 
 /// Results of one algorithm; see `Row` in `bench/report.rs`.

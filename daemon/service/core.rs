@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::names::DEVICES;
 use super::next_saves::NextSaves;
 use super::samples::{Read, Samples};
 use super::setup::Source;
+use super::verdict::Verdicts;
 use engine::{Error, sample};
 use host::Host;
 use host::linux::LinuxHost;
@@ -136,6 +138,7 @@ pub struct Core {
     pub changed: Notify,
     /// Whether the verdict of the benchmark may have changed since it was published.
     pub verdict_changed: AtomicBool,
+    pub verdicts: Verdicts,
     /// Notified when the configuration in force changes.
     pub view_changed: Notify,
     /// When RAM disks are saved next; without systemd there is no timer.
@@ -168,6 +171,7 @@ impl Core {
             subscribers: Mutex::default(),
             changed: Notify::new(),
             verdict_changed: AtomicBool::new(true),
+            verdicts: Verdicts::new(Path::new("/")),
             view_changed: Notify::new(),
             next_saves: NextSaves::default(),
             requests: AtomicUsize::new(0),

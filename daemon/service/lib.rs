@@ -37,6 +37,7 @@ pub mod stream;
 mod subscribe;
 mod sync;
 mod systemd;
+mod verdict;
 mod vm;
 mod watch;
 mod work;

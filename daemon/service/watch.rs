@@ -11,7 +11,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::core::Core;
-use logic::proc::is_zram_event;
+use logic::proc::{is_hotplug_event, is_zram_event};
 
 /// The kernel's multicast group of uevents (udev's own is 2).
 const KERNEL_EVENTS: u32 = 1;
@@ -89,12 +89,19 @@ async fn follow_devices(core: &Core) -> std::io::Result<()> {
         let mut ready = socket.readable().await?;
         match ready.try_io(|socket| Ok(recv(socket, &mut buffer[..], RecvFlags::empty())?)) {
             Ok(Ok((length, _))) => {
-                if is_zram_event(&buffer[..length.min(EVENT_BYTES)]) {
+                let event = &buffer[..length.min(EVENT_BYTES)];
+                if is_hotplug_event(event) {
+                    core.verdicts.forget();
+                }
+                if is_zram_event(event) {
                     core.changed.notify_one();
                 }
             }
             // Events were lost in an overflow, maybe some of zram.
-            Ok(Err(error)) if error.raw_os_error() == Some(libc::ENOBUFS) => core.changed.notify_one(),
+            Ok(Err(error)) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                core.verdicts.forget();
+                core.changed.notify_one();
+            }
             Ok(Err(error)) => return Err(error),
             Err(_would_block) => {}
         }

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::sync::Notify;
 use zbus::message::Header;
 use zbus::{Connection, OwnedObjectPath, Variant, interface};
@@ -23,7 +22,7 @@ use host::linux::store::VERDICT;
 use logic::device::algorithm::Algorithm;
 use logic::following::Follower;
 use logic::order::{self, BENCHMARK, Order};
-use logic::verdict::{Brief, BriefRow, Figures, Stored, Unusable};
+use logic::verdict::{Brief, BriefRow, Stored, Unusable};
 use logic::word::word;
 
 /// The benchmark object.
@@ -77,15 +76,14 @@ async fn adopt_others(core: &Arc<Core>, written: &Notify) {
 }
 
 /// The algorithm of the verdict, if there is one for this machine.
-async fn chosen(core: &Core) -> Option<Algorithm> {
-    found::<IgnoredAny>(core).await.ok().map(|stored| stored.algorithm)
+async fn chosen(core: &Arc<Core>) -> Option<Algorithm> {
+    found(core).await.ok().map(|stored| stored.algorithm.clone())
 }
 
-/// The verdict for this machine, with these parts of its report.
-async fn found<R: DeserializeOwned + Send + 'static>(core: &Core) -> Result<Stored<R>> {
-    let profile = core.view().profile;
-    let found = move || engine::verdict::stored_now(&LinuxHost::new("/"), profile);
-    blocking::run(move || found().map_err(|why| none(&why))).await
+/// The verdict for this machine.
+async fn found(core: &Arc<Core>) -> Result<Arc<Stored<Brief>>> {
+    let core = Arc::clone(core);
+    blocking::run(move || core.verdicts.found(core.view().profile).map_err(|why| none(&why))).await
 }
 
 /// The options of Run and their types. It runs as root, so options that name files or processes are not offered.
@@ -137,7 +135,7 @@ impl Benchmark {
         Benchmark { core }
     }
 
-    async fn found(&self) -> Result<Stored<Brief>> {
+    async fn found(&self) -> Result<Arc<Stored<Brief>>> {
         found(&self.core).await
     }
 }
@@ -157,7 +155,7 @@ impl Benchmark {
     /// Why it was chosen, or why there is no verdict, in one sentence.
     #[zbus(property)]
     async fn reason(&self) -> String {
-        self.found().await.map_or_else(|error| error.0.message, |stored| stored.report.verdict.reason)
+        self.found().await.map_or_else(|error| error.0.message, |stored| stored.report.verdict.reason.clone())
     }
 
     /// The `vm.page-cluster` that goes with it; 0 when there is no verdict.
@@ -208,14 +206,14 @@ impl Benchmark {
     /// empty.
     #[zbus(property)]
     async fn results(&self) -> Vec<Listed> {
-        let row = |row: BriefRow| {
+        let row = |row: &BriefRow| {
             let BriefRow { algorithm, ratio_total, read, write, excluded } = row;
             let speeds = (read.bytes_per_second.value, write.bytes_per_second.value);
-            let excluded = excluded.unwrap_or_default();
-            (algorithm.to_string(), ratio_total, read.p50_ns, write.p50_ns, speeds.0, speeds.1, excluded)
+            let excluded = excluded.clone().unwrap_or_default();
+            (algorithm.to_string(), *ratio_total, read.p50_ns, write.p50_ns, speeds.0, speeds.1, excluded)
         };
-        let found = found::<Figures>(&self.core).await;
-        found.map_or_else(|_| Vec::new(), |stored| stored.report.results.into_iter().map(row).collect())
+        let found = self.found().await;
+        found.map_or_else(|_| Vec::new(), |stored| stored.report.results.iter().map(row).collect())
     }
 
     /// The last verdict with all its figures as JSON, as it is kept: the definition `benchmark` of
