@@ -33,6 +33,13 @@ pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
     outcomes
 }
 
+/// Removes the devices that were created to reach higher numbers. What stays is tried again by the next run.
+pub(super) fn remove_spares<H: Host>(host: &mut H) -> Result<(), Error> {
+    let records = gather::records(host)?.into_values();
+    let failed = records.filter_map(|mut record| create::remove_spares(host, &mut record).err());
+    failed.reduce(Error::join).map_or(Ok(()), Err)
+}
+
 /// Skips a group whose parent mount failed: it would end up below that mount, and the next run could not mount the
 /// parent.
 fn blocked(group: &Group, needed: &Target) -> Outcome {
@@ -62,15 +69,15 @@ fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
         outcome.done.extend(record.undo.iter().rev().map(ToString::to_string));
     }
     let Some(request) = &group.request else { return outcome };
-    let resumed = group.resume.is_some();
+    let is_in_use = group.resume.as_ref().is_some_and(|record| record.progress == Progress::Done);
     let record = match &group.resume {
-        Some(record) => Record { request: request.clone(), ..record.clone() },
+        Some(record) => Record { request: request.clone(), stays: false, ..record.clone() },
         None => Record::begin(group.target.clone(), request.clone()),
     };
     let mut run = Run { host, outcome, record, without_backing: false };
     if let Err(error) = run.all(group) {
         run.outcome.errors.push(error);
-        if resumed {
+        if is_in_use {
             // The device is as before; only the change failed. The old record describes it.
             if let Some(record) = &group.resume {
                 run.outcome.errors.extend(save(run.host, record).err());

@@ -95,7 +95,7 @@ pub fn adapt<H: Host>(host: &mut H, loaded: &Loaded, number: u32) -> Result<(), 
 /// removed. What cannot be rolled back now is planned, tried and reported again.
 fn recover<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
     for mut record in records(host)?.into_values() {
-        if record.progress == Progress::Working && concerned(&record.target) {
+        if record.progress == Progress::Working && !record.stays && concerned(&record.target) {
             roll_back(host, &mut record);
         }
     }
@@ -185,6 +185,25 @@ pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
     })
 }
 
+/// Notes whether a device is about to be set up again, and is then reset and not removed. Before Linux 6.12, a reset keeps algorithms:
+/// the first is set anyway, others must not be left.
+pub fn note_whether_it_stays<H: Host>(host: &mut H, number: u32, again: bool) -> Result<(), Error> {
+    serialised(host, |host| {
+        let Some(mut record) = record_of(host, &Target::Device(number))? else { return Ok(()) };
+        let is_plain = record.algorithm.as_ref().is_some_and(|used| used.parameters.is_empty())
+            && record
+                .request
+                .device()
+                .is_some_and(|it| it.recompression.is_empty() && it.writeback.is_none());
+        let stays = again && is_plain && record.owns_device() && record.progress == Progress::Done;
+        if record.stays != stays {
+            record.stays = stays;
+            save(host, &record)?;
+        }
+        Ok(())
+    })
+}
+
 /// Restores the kernel settings when no managed swap is active any more.
 fn settings_follow<H: Host>(host: &mut H, concerned: impl Fn(&Target) -> bool) -> Result<(), Error> {
     let (records, damaged) = all_records(host)?;
@@ -217,7 +236,8 @@ pub fn revert<H: Host>(host: &mut H) -> Result<Vec<Removal>, Error> {
     removing(host, |host| {
         let swept = scratch::sweep(host);
         let (records, damaged) = all_records(host)?;
-        let mut records: Vec<Record> = records.into_values().collect();
+        let mut records: Vec<Record> =
+            records.into_values().map(|record| Record { stays: false, ..record }).collect();
         // Deepest mounts first; settings before the devices, zswap after all swap is gone.
         records.sort_by_key(|record| match record.target {
             Target::Vm => (0, 0),

@@ -197,6 +197,10 @@ pub fn carry_out<H: Host>(host: &mut H, loaded: &Loaded, survey: &Survey) -> Res
             // The planner handles it in one step, which keeps the device.
             continue;
         }
+        if let Target::Device(number) = change.target {
+            // Without the note it is removed and added.
+            provision::note_whether_it_stays(host, number, change.action == Action::Recreate).ok();
+        }
         if let Err(error) = provision::down(host, &change.target) {
             outcomes.push(Outcome::failed(&change.target, error));
         }

@@ -393,11 +393,20 @@ fn release<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
     refuse_others(host, record)?;
     for index in (0..record.undo.len()).rev() {
         let undo = record.undo[index].clone();
+        if record.stays && matches!(undo, Undo::RemoveDevice { .. }) {
+            continue;
+        }
         if let Err(error) = one(host, record, &undo) {
             let undone = record.undo[index..].to_vec();
             let again: Vec<Error> = undone.iter().filter_map(|undo| redo(host, record, undo).err()).collect();
             return Err(again.into_iter().fold(error, Error::join));
         }
+    }
+    if record.stays {
+        // What is left to undo, until it is set up again.
+        record.undo.retain(|undo| matches!(undo, Undo::RemoveDevice { .. }));
+        (record.progress, record.carries) = (Progress::Working, None);
+        return create::save(host, record);
     }
     forget(host, record)
 }

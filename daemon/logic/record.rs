@@ -131,6 +131,9 @@ pub struct Record {
     pub request: Request,
     /// Undo list, to be applied from its end.
     pub undo: Vec<Undo>,
+    /// Whether the device is about to be set up again: then it is reset and not removed, and keeps its `diskseq`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays: bool,
     /// `MemTotal` in KiB when a device was set up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory_kib: u64,
@@ -520,6 +523,7 @@ impl Record {
             found_algorithm: None,
             request,
             undo: Vec::new(),
+            stays: false,
             memory_kib: 0,
             scratch: false,
         }

@@ -15,6 +15,7 @@ use super::handle::Handle;
 use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
 use engine::device::control;
+use engine::provision::note_whether_it_stays;
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, edit, files, unit_files};
 use logic::change::{Action, Change};
@@ -478,7 +479,15 @@ async fn stop(pid_1: &Systemd, handle: &Handle, change: &Change) -> Result<()> {
     let numbers: Vec<u32> = number(change).into_iter().collect();
     // Memory was checked for all targets before, and is checked again for each, because previous ones have used some.
     if let Some(number) = number(change) {
-        blocking::run(move || control::memory_can_take(&LinuxHost::new("/"), number)).await?;
+        let again = change.action == Action::Recreate;
+        let note = move || {
+            let mut host = LinuxHost::new("/");
+            control::memory_can_take(&host, number)?;
+            // Without the note it is removed and added.
+            note_whether_it_stays(&mut host, number, again).ok();
+            Ok::<(), Error>(())
+        };
+        blocking::run(note).await?;
     }
     if let Some(unit) = &change.stop {
         let stopping = pid_1.unit(Verb::Stop, unit, &change.target, handle);

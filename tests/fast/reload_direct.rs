@@ -2,11 +2,12 @@
 
 use engine::ErrorKind;
 use engine::reload::{Scope, Survey, carry_out, survey};
+use host::Errno;
 use logic::change::Action;
 use logic::config::{self, Loaded};
 use logic::plan::Activation;
-use sim::SimMachine;
 use sim::kernel::KernelConfig;
+use sim::{Fault, SimMachine, survive};
 
 const MIB: u64 = 1 << 20;
 
@@ -78,6 +79,44 @@ fn a_swap_moves_without_being_forced() {
     assert_eq!(actions(&survey), [("zram0".to_owned(), Action::Recreate)]);
     carry_out(&mut machine.process(), &changed, &survey).unwrap();
     assert_eq!(sizes(&machine), [80 * MIB, 32 * MIB]);
+}
+
+#[test]
+fn a_swap_that_is_resized_stays_the_same_device() {
+    let text =
+        |mib: u32| configured(&format!("[zram5]\nzram-size = {mib}\ncompression-algorithm = \"zstd\"\n"));
+    let prepared = || {
+        let machine = SimMachine::new(KernelConfig::full());
+        let initial = machine.snapshot();
+        let applied = engine::apply(&mut machine.process(), &text(64)).unwrap();
+        assert!(applied.outcomes.iter().all(|outcome| outcome.errors.is_empty()));
+        let survey = look(&machine, &text(80), false);
+        machine.take_transcript();
+        (machine, initial, survey)
+    };
+    let diskseq = |machine: &SimMachine| machine.look().devices[&5].diskseq;
+    let (machine, _, survey) = prepared();
+    let before = diskseq(&machine);
+    for outcome in carry_out(&mut machine.process(), &text(80), &survey).unwrap() {
+        assert_eq!(outcome.errors, []);
+    }
+    assert_eq!((diskseq(&machine), machine.look().devices[&5].disk_size), (before, 80 * MIB));
+    let calls = machine.take_transcript();
+    assert!(!calls.iter().any(|call| call.contains("hot_")), "{calls:?}");
+    for fault in [Fault::KillBefore, Fault::KillAfter, Fault::Fail(Errno::IO)] {
+        for index in 1..=calls.len() {
+            let (machine, initial, survey) = prepared();
+            machine.script(index, fault);
+            survive(|| carry_out(&mut machine.process(), &text(80), &survey).ok());
+            let applied = engine::apply(&mut machine.process(), &text(80)).unwrap();
+            let errors: Vec<_> = applied.outcomes.iter().flat_map(|outcome| &outcome.errors).collect();
+            assert!(errors.is_empty(), "{fault:?} {index}: {errors:?}");
+            assert_eq!(machine.look().devices[&5].disk_size, 80 * MIB, "{fault:?} {index}");
+            let removed = engine::revert(&mut machine.process()).unwrap();
+            assert!(removed.iter().all(|(_, result)| result.is_ok()), "{fault:?} {index}: {removed:?}");
+            assert_eq!(machine.snapshot(), initial, "{fault:?} {index}");
+        }
+    }
 }
 
 /// The machine may change between survey and execution.

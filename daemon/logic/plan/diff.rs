@@ -98,6 +98,15 @@ fn device_group(
             }
             group.retire = Some(record.clone());
         }
+        // It was reset to be set up again. Without an algorithm of its own it would get the one from before.
+        Ownership::Ours(record)
+            if record.stays
+                && record.progress == Progress::Working
+                && !facts.devices[&number].initialised
+                && item.candidates.iter().all(|candidate| candidate.algorithm.is_some()) =>
+        {
+            group.resume = Some(record.clone());
+        }
         _ => group.retire = stale.cloned(),
     }
     let removed = group.retire.as_ref().is_some_and(Record::owns_device) && group.retire.as_ref() == stale;
