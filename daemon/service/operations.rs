@@ -14,7 +14,7 @@ use super::core::Core;
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::overlay::{edit, is_transient, switched_off, text_of};
-use super::reconcile::{Goal, Wish, propose, reconcile, told, view};
+use super::reconcile::{Goal, Wish, propose, reconcile, told};
 use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Change;
@@ -113,28 +113,37 @@ impl Core {
             must_not_need_root("zram0", keys.map(|(key, assigned)| (&**key, &*assigned.value)))?;
         }
         let _guard = self.wait_for_changes().await?;
-        let view = view(self).await?;
-        let number = match wanted {
-            Some(number) => number,
-            None => {
-                let sections: Vec<String> = view.sections.keys().cloned().collect();
-                blocking::run(move || {
-                    let configured = |number: u32| sections.contains(&format!("zram{number}"));
-                    control::free_number(&LinuxHost::new("/"), configured)
-                })
-                .await?
+        // The sections in force, and those that the plan finds in changed files.
+        let mut sections = self.view().sections.clone();
+        let (section, wish, proposal) = loop {
+            let number = match wanted {
+                Some(number) => number,
+                None => {
+                    let sections = sections.clone();
+                    blocking::run(move || {
+                        let configured = |number: u32| sections.contains_key(&format!("zram{number}"));
+                        control::free_number(&LinuxHost::new("/"), configured)
+                    })
+                    .await?
+                }
+            };
+            let section = format!("zram{number}");
+            if let Some(file) = sections.get(&section) {
+                let message = format!("[{section}] is configured already, in {file}");
+                return Err(invalid(format!(
+                    "{message}; change it there, or run `zramdctl resize {section} SIZE`"
+                )));
             }
+            let edit = edit(&section, Some(Command::Create), |new| *new = overlay.clone())?;
+            let goal = Wish { goal: Goal::Create, ..Wish::one(Target::Device(number), false) };
+            let wish = Wish { edit: Some(edit.clone()), ..goal };
+            let proposal = propose(self, &wish).await?;
+            if proposal.view.sections.get(&section).is_none_or(|file| *file == edit.path) {
+                break (section, wish, proposal);
+            }
+            sections.clone_from(&proposal.view.sections);
         };
-        let section = format!("zram{number}");
-        if let Some(file) = view.sections.get(&section) {
-            let message = format!("[{section}] is configured already, in {file}");
-            return Err(invalid(format!(
-                "{message}; change it there, or run `zramdctl resize {section} SIZE`"
-            )));
-        }
-        let wish = Wish { goal: Goal::Create, ..Wish::one(Target::Device(number), false) };
-        let command = Some(Command::Create);
-        with_overlay(self, &Handle::unwatched(), &section, wish, command, |new| *new = overlay).await?;
+        reconcile(self, &Handle::unwatched(), wish, Some(Box::new(proposal))).await?;
         Ok(section)
     }
 

@@ -270,7 +270,7 @@ fn each_request_is_planned_once() {
     assert_eq!(machine.units("system"), [""; 0]);
     let (calls, written) = machine.cost(&["create", "--size", "16MiB"]);
     let plans = calls.iter().filter(|call| call.starts_with("propose ")).count();
-    assert_eq!((plans, calls.len(), written), (1, 5, 1), "{calls:?}");
+    assert_eq!((plans, calls.len(), written), (1, 4, 1), "{calls:?}");
 }
 
 /// PID 1 fails a running timer whose unit is gone after a reload (seen on systemd 252).
