@@ -23,6 +23,7 @@ mod documents;
 mod drain;
 mod fuzz;
 mod golden_plans;
+mod growth;
 mod import;
 mod import_command;
 mod import_original;
