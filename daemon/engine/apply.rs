@@ -62,7 +62,8 @@ struct Run<'a, H: Host> {
 fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
     let mut outcome = Outcome::new(&group.target);
     if let Some(record) = &group.retire {
-        outcome.errors = take_back(host, record);
+        // Here it is made anew, and not only reset.
+        outcome.errors = take_back(host, &Record { stays: false, ..record.clone() });
         if !outcome.errors.is_empty() {
             return outcome;
         }

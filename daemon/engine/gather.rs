@@ -299,9 +299,12 @@ pub(super) fn device_state<H: Host>(
     without: &[Attribute],
 ) -> Result<DeviceFacts, HostError> {
     let is_wanted = |attribute| !without.contains(&attribute);
-    let text = |attribute| match is_wanted(attribute) {
-        true => host.read_attribute(number, attribute).or_else(absent),
-        false => Ok(String::new()),
+    let text = |attribute| {
+        if is_wanted(attribute) {
+            host.read_attribute(number, attribute).or_else(absent)
+        } else {
+            Ok(String::new())
+        }
     };
     let disk_size = text(Attribute::DiskSize)?.trim().parse().unwrap_or(0);
     let (algorithms, algorithm) = parse_comp_algorithm(&text(Attribute::CompAlgorithm)?);

@@ -57,7 +57,7 @@ fn lower_devices_are_added_and_removed_once_per_run() {
 fn a_list_reads_four_attributes_of_each_swap() {
     let reads = |devices: u32| {
         let machine = SimMachine::new(KernelConfig::newest());
-        assert_eq!(applied(&machine, &swaps(1..devices + 1)), Vec::<String>::new());
+        assert_eq!(applied(&machine, &swaps(1..=devices)), Vec::<String>::new());
         machine.change().records.clear();
         machine.look().reads_left.set(Some(1000));
         figures(&machine.process(), &View::default(), Detail::Listed).unwrap();
