@@ -100,7 +100,10 @@ pub fn machine() -> String {
     devices.sort();
     let notes: Vec<String> = fs::read_dir("/run/zramd").map_or_else(
         |_| Vec::new(),
-        |entries| entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect(),
+        |entries| {
+            let files = entries.map(Result::unwrap).filter(|entry| entry.file_type().unwrap().is_file());
+            files.map(|entry| entry.file_name().into_string().unwrap()).collect()
+        },
     );
     format!("{devices:?} {:?} {notes:?}", swaps())
 }
