@@ -354,9 +354,16 @@ fn the_advice_is_that_of_the_recorded_results() {
     let median = |arm: &str, disk: &str| {
         let of = |commit: &str| -> Vec<f64> {
             let is = |row: &&Vec<&str>| {
-                [("commit", commit), ("kernel", "stock"), ("minutes", "5"), ("arm", arm), ("disk", disk)]
-                    .iter()
-                    .all(|(name, value)| row[column(name)] == *value)
+                [
+                    ("commit", commit),
+                    ("kernel", "stock"),
+                    ("minutes", "5"),
+                    ("arm", arm),
+                    ("disk", disk),
+                    ("mix", "desktop"),
+                ]
+                .iter()
+                .all(|(name, value)| row[column(name)] == *value)
             };
             let mut found: Vec<f64> =
                 rows.iter().filter(is).map(|row| row[column("hot_per_s")].parse().unwrap()).collect();

@@ -12,7 +12,7 @@
 //! libraries: to compress, and to decompress it.
 //!
 //! `pressure heartbeat FILE DIRECTORY MIB SEED`, `pressure growth FILE MIB MIB_PER_S SEED` and `pressure map FILE SECONDS SEED`: see
-//! freeze.rs. `pressure tiers FILE COLD_MIB HOT_MIB MINUTES SEED`: see tiers.rs.
+//! freeze.rs. `pressure tiers FILE MIX COLD_MIB HOT_MIB MINUTES SEED`: see tiers.rs.
 
 mod freeze;
 mod tiers;
@@ -54,8 +54,9 @@ fn main() {
         ["growth", file, mib, speed, seed] => {
             freeze::growth(Path::new(file), number(mib), number(speed), number(seed));
         }
-        ["tiers", file, cold, hot, minutes, seed] => {
-            tiers::tiers(Path::new(file), [cold, hot, minutes].map(|word| number(word)), number(seed));
+        ["tiers", file, mix, cold, hot, minutes, seed] => {
+            let figures = [cold, hot, minutes].map(|word| number(word));
+            tiers::tiers(Path::new(file), shares_of(mix), figures, number(seed));
         }
         ["map", file, seconds, seed] => freeze::map(Path::new(file), number(seconds), number(seed)),
         _ => panic!("see the first lines of main.rs for the arguments"),

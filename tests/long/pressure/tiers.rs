@@ -10,14 +10,14 @@ use crate::{Set, Stalls, stamp};
 /// One access in this many is to a cold page.
 const COLD: u64 = 2000;
 
-/// Fills COLD_MIB and then HOT_MIB with pages of a desktop. Accesses them for MINUTES, nearly always frequent ones. Prints how long it took
+/// Fills COLD_MIB and then HOT_MIB with pages of a mix. Accesses them for MINUTES, nearly always frequent ones. Prints how long it took
 /// to fill them, then figures of the first and of the last minute, each as one line of JSON.
-pub fn tiers(file: &Path, [cold_mib, hot_mib, minutes]: [u64; 3], seed: u64) {
+pub fn tiers(file: &Path, shares: [u64; 4], [cold_mib, hot_mib, minutes]: [u64; 3], seed: u64) {
     let [mut cold, mut hot] = [cold_mib, hot_mib].map(Set::new);
     let mut stalls = Stalls::default();
     let begun = Instant::now();
     for set in [&mut cold, &mut hot] {
-        set.fill(file, crate::shares_of("desktop"), seed, &mut stalls);
+        set.fill(file, shares, seed, &mut stalls);
     }
     println!("{{\"fill_s\":{:.1}}}", begun.elapsed().as_secs_f64());
     let mut random = Rng::with_seed(seed);
@@ -98,6 +98,11 @@ fn print(times: &[Times; 2], took: Duration) {
     let [hot, cold] = times.each_ref().map(|times| [0.5, 0.99, 0.999].map(|share| times.quantile(share)));
     println!(
         "{{\"hot_per_s\":{per_second:.0},\"hot_p50_us\":{:.1},\"hot_p99_us\":{:.1},\"hot_p999_us\":{:.1},\"cold_p50_us\":{:.1},\"cold_p99_us\":{:.1},\"memory_mib\":{}}}",
-        hot[0], hot[1], hot[2], cold[0], cold[1], compressed_mib(),
+        hot[0],
+        hot[1],
+        hot[2],
+        cold[0],
+        cold[1],
+        compressed_mib(),
     );
 }
