@@ -76,9 +76,18 @@ pub(super) fn fill(mut file: File, data: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// `/proc/self/mountinfo` below `root`, without lines that are too long for a mount of ours.
+/// `/proc/self/mountinfo` below `root`; see [`mountinfo`].
 pub(super) fn read_mountinfo(root: &Path) -> io::Result<Vec<u8>> {
-    read_lines(open_regular(&below(root, "/proc/self/mountinfo"))?, LONGEST_MOUNT)
+    mountinfo(&open_mountinfo(root)?)
+}
+
+pub(super) fn open_mountinfo(root: &Path) -> io::Result<File> {
+    open_regular(&below(root, "/proc/self/mountinfo"))
+}
+
+/// Its contents, without lines that are too long for a mount of ours.
+pub(super) fn mountinfo(file: &File) -> io::Result<Vec<u8>> {
+    read_lines(file, LONGEST_MOUNT)
 }
 
 /// All lines of at most `longest` bytes. Not with `read_to_end`: most files of the kernel have no size.

@@ -3,6 +3,7 @@
 //! A system call that waits for such a server may not end at a signal, and a process does not end before its threads do.
 //! So a child makes the call, and is left behind if that takes too long.
 
+use std::fs::File;
 use std::io::{PipeReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -47,10 +48,35 @@ impl Silent {
 
 static SILENT: Mutex<Vec<Silent>> = Mutex::new(Vec::new());
 
-/// Whether a file system of this machine may fail to answer.
+/// `/proc/self/mountinfo`, and whether a file system in it may fail to answer.
+static MOUNTS: Mutex<Option<(File, bool)>> = Mutex::new(None);
+
+/// Whether a file system of this machine may fail to answer. Its mounts are read again when they have changed: each path is asked
+/// about here, and there may be as many mounts.
 fn may_wait(root: &Path) -> bool {
-    let Ok(text) = files::read_mountinfo(root) else { return true };
-    let fs_types = text.split(|byte| *byte == b'\n').filter_map(|line| {
+    if root != Path::new("/") {
+        return files::read_mountinfo(root).map_or(true, |text| has_asking(&text));
+    }
+    let mut last = MOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((file, may_wait)) = &*last
+        && !has_changed(file)
+    {
+        return *may_wait;
+    }
+    // A change between opening and reading shows next time.
+    let read = files::open_mountinfo(root).and_then(|file| Ok((files::mountinfo(&file)?, file)));
+    *last = read.ok().map(|(text, file)| (file, has_asking(&text)));
+    last.as_ref().is_none_or(|(_, may_wait)| *may_wait)
+}
+
+/// Whether mounts have changed since the file was opened (`mounts_poll` in fs/proc_namespace.c).
+fn has_changed(mountinfo: &File) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut [PollFd::new(mountinfo, PollFlags::PRI)], Some(&now)), Ok(0))
+}
+
+fn has_asking(mountinfo: &[u8]) -> bool {
+    let fs_types = mountinfo.split(|byte| *byte == b'\n').filter_map(|line| {
         let at = line.windows(3).position(|three| three == b" - ")?;
         Some(&line[at + 3..])
     });
