@@ -110,11 +110,12 @@ pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitRamdisk>) -> Pla
     let mut plan = planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
     let changes = changes(&plan, &facts, Activation::Managed, false);
     // What is not configured here is no mistake of this file.
-    let is_refused =
-        |change: &&Change| change.action == Action::Refuse && plan.item(&change.target).is_some();
+    let items = plan.by_target();
+    let is_refused = |change: &&Change| change.action == Action::Refuse && items.contains_key(&change.target);
     let refused = changes.iter().filter(is_refused);
     // A refusal of the planner has a finding already.
-    let is_new = |found: &Finding| !plan.problems.iter().any(|problem| problem.object == found.object);
+    let reported: BTreeSet<&str> = plan.problems.iter().map(|problem| problem.object.as_str()).collect();
+    let is_new = |found: &Finding| !reported.contains(found.object.as_str());
     let found: Vec<Finding> = refused.filter_map(Change::finding).filter(is_new).collect();
     plan.problems.extend(found);
     plan

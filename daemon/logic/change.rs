@@ -3,6 +3,7 @@
 //! The planner works in steps; users, the bus and PID 1 work with targets. For each target, this tells whether it is
 //! created, adapted while in use, recreated or removed, and why.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -131,34 +132,37 @@ const NOT_WANTED: &str = "no longer wanted";
 pub fn changes(plan: &Plan, facts: &Facts, activation: Activation, forced: bool) -> Vec<Change> {
     let of_item = |item| of_item(item, plan, facts, activation, forced);
     let mut found: Vec<Change> = plan.items.iter().map(of_item).collect();
-    let wanted = |target: &Target| plan.items.iter().any(|item| item.target == *target);
-    for record in facts.records.values().filter(|record| !wanted(&record.target)) {
+    let items = plan.by_target();
+    for record in facts.records.values().filter(|record| !items.contains_key(&record.target)) {
         found.push(removal(&record.target, Some(&record.request), facts, forced, NOT_WANTED));
     }
     for disk in &facts.unit_ramdisks {
         let target = Target::Ramdisk(disk.name.clone());
-        if !wanted(&target) && !facts.records.contains_key(&target) && is_mounted(disk, facts) {
+        if !items.contains_key(&target) && !facts.records.contains_key(&target) && is_mounted(disk, facts) {
             let forced = forced || disk.is_kept();
             found.push(ramdisk_removal(&target, &disk.mount_point, facts, forced, NOT_WANTED));
         }
     }
+    let disks: BTreeMap<&str, &UnitRamdisk> =
+        facts.unit_ramdisks.iter().map(|disk| (disk.name.as_str(), disk)).collect();
     for change in &mut found {
-        name_units(change, plan, facts);
+        let present = facts.records.get(&change.target).map(|record| &record.request);
+        let planned = items.get(&change.target).filter(|item| item.decision == Decision::Planned);
+        name_units(change, present, planned.and_then(|item| item.request.as_ref()), &disks);
     }
     found.sort_by(|a, b| (a.action, &a.target).cmp(&(b.action, &b.target)));
     found
 }
 
-fn name_units(change: &mut Change, plan: &Plan, facts: &Facts) {
-    let present = facts.records.get(&change.target).map(|record| &record.request);
-    let planned = plan.item(&change.target).filter(|item| item.decision == Decision::Planned);
-    let wanted = planned.and_then(|item| item.request.as_ref());
+fn name_units(
+    change: &mut Change,
+    present: Option<&Request>,
+    wanted: Option<&Request>,
+    disks: &BTreeMap<&str, &UnitRamdisk>,
+) {
     change.stop = present.map(activating_unit).or_else(|| match &change.target {
         Target::Device(number) => Some(swap_unit(*number)),
-        Target::Ramdisk(name) => {
-            let disk = facts.unit_ramdisks.iter().find(|disk| disk.name == *name);
-            disk.map(|disk| mount_unit(&disk.mount_point))
-        }
+        Target::Ramdisk(name) => disks.get(name.as_str()).map(|disk| mount_unit(&disk.mount_point)),
         Target::Vm => Some(VM_UNIT.to_owned()),
         Target::Zswap => Some(ZSWAP_UNIT.to_owned()),
     });

@@ -205,9 +205,14 @@ impl Plan {
         })
     }
 
-    /// The item of `target`.
+    /// The item of `target`. For many targets, see [`Plan::by_target`].
     pub fn item(&self, target: &Target) -> Option<&Item> {
         self.items.iter().find(|item| item.target == *target)
+    }
+
+    /// All items.
+    pub fn by_target(&self) -> BTreeMap<&Target, &Item> {
+        self.items.iter().map(|item| (&item.target, item)).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A plan as text and as JSON.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -233,10 +234,11 @@ pub fn text(plan: &Plan) -> String {
     let mut number = 0;
     // Writing to a String cannot fail.
     let mut line = |text: std::fmt::Arguments<'_>| out.write_fmt(text).unwrap_or_default();
+    let items = plan.by_target();
     for group in &plan.groups {
-        let decided = plan
-            .item(&group.target)
-            .map_or_else(|| "left unfinished by an interrupted run".to_owned(), headline);
+        let decided = items
+            .get(&group.target)
+            .map_or_else(|| "left unfinished by an interrupted run".to_owned(), |item| headline(item));
         line(format_args!("{}: {decided}\n", group.target));
         if group.is_empty() {
             line(format_args!("    nothing to do\n"));
@@ -246,7 +248,8 @@ pub fn text(plan: &Plan) -> String {
             line(format_args!("{number:4}. {step}\n"));
         }
     }
-    for item in plan.items.iter().filter(|item| plan.groups.iter().all(|group| group.target != item.target)) {
+    let grouped: BTreeSet<&Target> = plan.groups.iter().map(|group| &group.target).collect();
+    for item in plan.items.iter().filter(|item| !grouped.contains(&item.target)) {
         line(format_args!("{}: {}\n", item.target, headline(item)));
     }
     if plan.items.is_empty() && plan.groups.is_empty() {
