@@ -19,6 +19,7 @@ use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::worker::absolute;
 use super::{out, read};
+use engine::sample::Detail;
 use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::{LinuxHost, process};
@@ -48,11 +49,11 @@ pub fn run(cli: &Cli, command: &Ramdisk) -> std::result::Result<ExitStatus, Erro
     let ask = !cli.no_ask_password;
     match command {
         Ramdisk::List(form) => {
-            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let snapshot = read::figures(cli.config.as_ref(), Detail::Full)?;
             print(form.json, "ramdisks", &snapshot.ramdisks, || list(&snapshot))
         }
         Ramdisk::Status { names, form } => {
-            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let snapshot = read::figures(cli.config.as_ref(), Detail::Full)?;
             let disks = chosen(&snapshot, names)?;
             print(form.json, "ramdisks", &disks, || {
                 let texts = disks.iter().map(|disk| status(disk, connect::next_save(disk)));
@@ -60,7 +61,7 @@ pub fn run(cli: &Cli, command: &Ramdisk) -> std::result::Result<ExitStatus, Erro
             })
         }
         Ramdisk::Snapshots { name, form } => {
-            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let snapshot = read::figures(cli.config.as_ref(), Detail::Full)?;
             let disk = one(&snapshot, name)?;
             print(form.json, "snapshots", &disk.status.snapshots, || snapshots(disk))
         }
