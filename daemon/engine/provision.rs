@@ -185,8 +185,8 @@ pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
     })
 }
 
-/// Notes whether a device is about to be set up again, and is then reset and not removed. Before Linux 6.12, a reset keeps algorithms:
-/// the first is set anyway, others must not be left.
+/// Records whether the next removal of a device only resets it: `again` if it is set up again after that. Before Linux 6.12, a reset
+/// keeps the algorithms. The first one is set anyway; a device with others is removed.
 pub fn note_whether_it_stays<H: Host>(host: &mut H, number: u32, again: bool) -> Result<(), Error> {
     serialised(host, |host| {
         let Some(mut record) = record_of(host, &Target::Device(number))? else { return Ok(()) };

@@ -131,7 +131,7 @@ pub struct Record {
     pub request: Request,
     /// Undo list, to be applied from its end.
     pub undo: Vec<Undo>,
-    /// Whether the device is about to be set up again: then it is reset and not removed, and keeps its `diskseq`.
+    /// Whether to reset the device instead of removing it, because it is set up again next. It then keeps its `diskseq`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
     /// `MemTotal` in KiB when a device was set up.

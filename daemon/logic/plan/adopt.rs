@@ -77,7 +77,6 @@ pub fn record(
         algorithm: candidate.algorithm.clone(),
         measured: candidate.measured,
         undo: known.map_or_else(|| undo(request, found, activation), |record| record.undo.clone()),
-        stays: false,
         memory_kib: facts.memory.total_kib,
         ..Record::begin(target, Request::Device(request.clone()))
     }))
