@@ -17,7 +17,6 @@ use super::style::Style;
 use bench::keep;
 use engine::Error;
 use engine::gather;
-use engine::ramdisk;
 use engine::reload::{Scope, Survey};
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files, process, unit_files};
@@ -37,6 +36,7 @@ use logic::ramdisk_health::store_nearly_full;
 use logic::sample::{DeviceView, SCHEMA_VERSION, Snapshot};
 use logic::verdict::Unusable;
 use logic::zram_or_zswap::Conditions;
+use store;
 
 /// Symbolic links that the kernel follows in a path (path_resolution(7)).
 const MOST_LINKS: u32 = 40;
@@ -488,7 +488,7 @@ fn look() -> Standing {
 
 fn not_loading(root: &Path) -> Option<String> {
     let root = std::fs::File::open(root).ok()?;
-    ramdisk::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
+    store::refuse_kernel(&Calls::new(), root.as_fd()).err().map(|error| error.message)
 }
 
 /// Whether this is a release before Linux 5.13.

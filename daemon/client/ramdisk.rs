@@ -409,7 +409,7 @@ mod tests {
             unclean: true,
             store_bytes: 3 << 20,
             snapshots: vec![line(3, ""), line(2, ""), line(1, "asked for")],
-            set_aside: vec!["gen-2.json.bad".to_owned()],
+            set_aside: vec!["gen-2.bad".to_owned()],
             ..RamdiskStatus::default()
         };
         RamdiskView {
@@ -446,7 +446,7 @@ mod tests {
             "not in this boot",
             "Next: 2023-11-1",
             "3, the newest of never, 3.0 MiB",
-            "gen-2.json.bad",
+            "gen-2.bad",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -122,6 +122,8 @@ pub enum Code {
     SnapshotHeld,
     /// A damaged snapshot was set aside.
     SnapshotCorrupt,
+    /// Snapshots of an earlier version are not loaded.
+    SnapshotOld,
     /// RAM disks can hold more than there is memory.
     RamdisksExceedMemory,
     /// A key is overridden at runtime.

@@ -149,6 +149,14 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
             ),
         );
     }
+    if !status.old_snapshots.is_empty() {
+        add(
+            Level::Warning,
+            Code::SnapshotOld,
+            format!("snapshots of {name} in an earlier format are not loaded"),
+            status.old_snapshots.clone(),
+        );
+    }
     found.extend(store_nearly_full(name, status, status.store_free_bytes));
 }
 
@@ -248,10 +256,8 @@ mod tests {
         assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
         assert_eq!(disk(|disk| disk.status.last_save_result = SaveResult::Failed), ["save-failed"]);
-        assert_eq!(
-            disk(|disk| disk.status.set_aside.push("gen-1.json.bad".to_owned())),
-            ["snapshot-corrupt"]
-        );
+        assert_eq!(disk(|disk| disk.status.set_aside.push("gen-1.bad".to_owned())), ["snapshot-corrupt"]);
+        assert_eq!(disk(|disk| disk.status.old_snapshots = "unpack them".to_owned()), ["snapshot-old"]);
     }
     #[test]
     fn the_remedy_for_a_fallback_names_its_cause() {

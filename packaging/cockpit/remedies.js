@@ -7,7 +7,7 @@ const KINDS = {
     device: ["memory-limit-near", "size-doubtful", "swap-full", "swap-nearly-full", "writes-failed"],
     ramdisk: ["ramdisk-nearly-full"],
     save: ["save-failed", "store-not-writable"],
-    snapshots: ["ramdisk-began-empty", "ramdisk-fallback", "ramdisk-passthrough", "snapshot-broken", "snapshot-corrupt", "snapshot-held", "store-nearly-full"],
+    snapshots: ["ramdisk-began-empty", "ramdisk-fallback", "ramdisk-passthrough", "snapshot-broken", "snapshot-corrupt", "snapshot-held", "snapshot-old", "store-nearly-full"],
     // Everything else is for the administrator, as the text of the remedy says.
     text: ["config-doubtful", "config-invalid", "container", "created-at-runtime", "daemon-not-running", "device-claimed-twice",
         "device-taken-over", "device-unmanaged", "disk-swap-below", "filesystem-nearly-full", "foreign-manager",

@@ -9,13 +9,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The crates below `daemon/`, from the bottom up, and the crates that each may use.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("logic", &[]),
     ("host", &["logic"]),
-    ("engine", &["logic", "host"]),
+    ("store", &["logic", "host"]),
+    ("engine", &["logic", "host", "store"]),
     ("bench", &["logic", "host", "engine"]),
     ("service", &["logic", "host", "engine"]),
-    ("client", &["logic", "host", "engine", "bench", "service"]),
+    ("client", &["logic", "host", "store", "engine", "bench", "service"]),
     ("sim", &["logic", "host"]),
 ];
 
@@ -27,11 +28,11 @@ const RESERVED: [(&str, &[&str]); 4] = [
     ("tokio", &["service", "client"]),
     ("zbus", &["service", "client"]),
     ("rustix", &["host", "bench", "service"]),
-    ("libc", &["host", "engine", "service"]),
+    ("libc", &["host", "store", "service"]),
 ];
 
 /// Names that a crate must not use although Cargo allows it.
-const FORBIDDEN: [(&str, &[&str]); 5] = [
+const FORBIDDEN: [(&str, &[&str]); 6] = [
     (
         "logic",
         &[
@@ -50,6 +51,7 @@ const FORBIDDEN: [(&str, &[&str]); 5] = [
         ],
     ),
     ("host", &["logic::config::settings"]),
+    ("store", &["async fn", "std::fs"]),
     ("engine", &["async fn", "std::fs"]),
     ("bench", &["async fn", "std::fs"]),
     ("client", &["engine::apply", "engine::provision"]),

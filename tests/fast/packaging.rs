@@ -341,6 +341,7 @@ fn is_ours(crate_name: &str) -> bool {
         "zramd-service",
         "zramd-client",
         "zramd-sim",
+        "zramd-store",
     ]
     .contains(&crate_name)
 }

@@ -1,5 +1,4 @@
-//! A store on a file system without unnamed files (many of FUSE, some network ones): the draft of a save has a name that no
-//! load uses, and the next save removes the draft of a killed one.
+//! The draft of a save has a name that no load uses, and the next save removes the draft of a killed one.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -8,14 +7,14 @@ use std::process::Stdio;
 
 use crate::apart::this_program;
 use crate::support::ramdisk::{FORCED, Trial, noise, picture, small};
-use engine::ramdisk::{self, Ramdisk, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::state::Outcome;
 use rustix::process::{Signal, getpid, kill_process};
+use store::{self, Ramdisk, Saved};
 
 /// Path of the disk's description, for the process that is killed.
 const SPEC: &str = "ZRAMD_TEST_DISK";
-const DRAFT: &str = "gen-2.tar.zst.partial";
+const DRAFT: &str = "gen-2.partial";
 
 /// Contents that do not compress.
 fn large(root: &Path) {
@@ -27,7 +26,7 @@ fn large(root: &Path) {
 }
 
 fn save(disk: &Ramdisk) -> Saved {
-    ramdisk::save(&Calls::all_named(None), disk, FORCED, &mut |_| true).unwrap()
+    store::save(&Calls::new(), disk, FORCED, &mut |_| true).unwrap()
 }
 
 #[test]
@@ -36,7 +35,7 @@ fn dies_while_it_saves() {
     let spec = fs::read_to_string(std::env::var_os(SPEC).unwrap()).unwrap();
     let disk: Ramdisk = serde_json::from_str(&spec).unwrap();
     let draft = disk.store().join(DRAFT);
-    let saved = ramdisk::save(&Calls::all_named(None), &disk, FORCED, &mut |_| {
+    let saved = store::save(&Calls::new(), &disk, FORCED, &mut |_| {
         if fs::metadata(&draft).is_ok_and(|meta| meta.len() > 0) {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
@@ -63,13 +62,13 @@ fn the_draft_of_a_killed_save_is_removed_by_the_next() {
     let trial = Trial::with(small);
     let saved = save(&trial.disk);
     assert!(matches!(saved, Saved::Written { generation: 1, .. }), "{saved:?}");
-    assert_eq!(trial.names(), ["gen-1.json", "gen-1.tar.zst", "state.json"]);
+    assert_eq!(trial.names(), ["gen-1", "state.json"]);
     let old = picture(trial.place());
     large(trial.place());
     let new = picture(trial.place());
 
     killed_save(&trial);
-    assert_eq!(trial.names(), ["gen-1.json", "gen-1.tar.zst", DRAFT, "state.json"]);
+    assert_eq!(trial.names(), ["gen-1", DRAFT, "state.json"]);
     assert!(fs::metadata(trial.disk.store().join(DRAFT)).unwrap().len() > 0);
     assert_eq!(trial.generations(), [1]);
     trial.verify(1).unwrap();
@@ -77,7 +76,7 @@ fn the_draft_of_a_killed_save_is_removed_by_the_next() {
     // The next save in the same boot.
     let saved = save(&trial.disk);
     assert!(matches!(saved, Saved::Written { generation: 2, .. }), "{saved:?}");
-    assert_eq!(trial.names(), ["gen-1.json", "gen-1.tar.zst", "gen-2.json", "gen-2.tar.zst", "state.json"]);
+    assert_eq!(trial.names(), ["gen-1", "gen-2", "state.json"]);
     trial.verify(1).unwrap();
     trial.verify(2).unwrap();
     trial.reboot();
@@ -85,7 +84,7 @@ fn the_draft_of_a_killed_save_is_removed_by_the_next() {
     assert!(picture(trial.place()) == new);
 
     // After a reboot the last good snapshot is loaded, and the next save removes the draft.
-    ramdisk::delete(&Calls::new(), &trial.disk, 2).unwrap();
+    store::delete(&Calls::new(), &trial.disk, 2).unwrap();
     killed_save(&trial);
     trial.reboot();
     let loaded = trial.load().unwrap();

@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::support::ramdisk::{ASKED, Trial, picture, small};
 use crate::support::skip;
 use engine::ErrorKind;
-use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::OnFailure;
 use logic::ramdisk::state::Outcome;
+use store::{self, Saved};
 
 /// A disk with two generations of the same contents, without changes.
 fn with_two() -> Trial {
@@ -21,18 +21,18 @@ fn with_two() -> Trial {
 }
 
 fn cut(trial: &Trial, number: u64) {
-    let archive = trial.disk.store().join(format!("gen-{number}.tar.zst"));
+    let archive = trial.disk.store().join(format!("gen-{number}"));
     fs::OpenOptions::new().write(true).open(archive).unwrap().set_len(10).unwrap();
 }
 
 /// Snapshots by number, newest first, and whether each is good.
 fn good(trial: &Trial) -> Vec<(u64, bool)> {
-    let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
-    engine::ramdisk::keep::lines(&status).iter().map(|line| (line.generation, line.good)).collect()
+    let status = store::status(&Calls::new(), &trial.disk).unwrap();
+    engine::ramdisk::lines(&status).iter().map(|line| (line.generation, line.good)).collect()
 }
 
 #[test]
-fn a_truncated_archive_is_not_good_and_the_disk_is_saved_again() {
+fn a_truncated_snapshot_is_not_good_and_the_disk_is_saved_again() {
     let trial = with_two();
     assert_eq!(good(&trial), [(2, true), (1, true)]);
     cut(&trial, 2);
@@ -46,7 +46,7 @@ fn a_truncated_archive_is_not_good_and_the_disk_is_saved_again() {
 #[test]
 fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
     let delete =
-        |trial: &Trial, number| ramdisk::delete_spare(&Calls::new(), &trial.disk, number, &mut |_| true);
+        |trial: &Trial, number| store::delete_spare(&Calls::new(), &trial.disk, number, &mut |_| true);
     let trial = with_two();
     cut(&trial, 2);
     assert_eq!(delete(&trial, 1).unwrap_err().kind, ErrorKind::Unsafe);
@@ -55,10 +55,10 @@ fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
     assert_eq!(delete(&trial, 7).unwrap_err().kind, ErrorKind::NotFound);
     // Also if the damage of the other one is found only by reading it.
     let trial = with_two();
-    let archive = trial.disk.store().join("gen-2.tar.zst");
+    let archive = trial.disk.store().join("gen-2");
     let mut bytes = fs::read(&archive).unwrap();
     let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
+    bytes[..middle].iter_mut().for_each(|byte| *byte ^= 1);
     fs::write(&archive, bytes).unwrap();
     assert_eq!(delete(&trial, 1).unwrap_err().kind, ErrorKind::Unsafe);
     let trial = with_two();
@@ -67,10 +67,9 @@ fn the_only_snapshot_that_can_be_loaded_is_not_deleted() {
 }
 
 #[test]
-fn archives_without_manifest_count_as_damaged_snapshots() {
+fn snapshots_without_an_end_are_set_aside_and_named_once() {
     let trial = with_two();
-    fs::remove_file(trial.disk.store().join("gen-2.json")).unwrap();
-    assert_eq!(good(&trial), [(2, false), (1, true)]);
+    cut(&trial, 2);
     trial.reboot();
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.generation, loaded.refused.len()), (Outcome::Fallback, Some(1), 1));
@@ -79,17 +78,41 @@ fn archives_without_manifest_count_as_damaged_snapshots() {
     let mut trial = with_two();
     trial.disk.keep.on_failure = Some(OnFailure::Empty);
     for number in [1, 2] {
-        fs::remove_file(trial.disk.store().join(format!("gen-{number}.json"))).unwrap();
+        cut(&trial, number);
     }
     trial.reboot();
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.refused.len()), (Outcome::Empty, 2), "{loaded:?}");
     assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
-    assert_eq!(trial.names(), ["gen-1.tar.zst.bad", "gen-2.tar.zst.bad", "state.json"]);
+    assert_eq!(trial.names(), ["gen-1.bad", "gen-2.bad", "state.json"]);
     // Later loads do not report them again, but it is still not the first use.
     trial.reboot();
     let loaded = trial.load().unwrap();
     assert_eq!((loaded.outcome, loaded.warnings.len()), (Outcome::Empty, 1), "{loaded:?}");
+}
+
+#[test]
+fn snapshots_of_an_earlier_version_stay_and_are_named_with_the_command_that_unpacks_them() {
+    let trial = Trial::new();
+    fs::create_dir(trial.disk.store()).unwrap();
+    let old = ["gen-3.json", "gen-3.pin", "gen-3.tar.zst", "gen-4.json", "gen-4.tar.zst"];
+    for name in old {
+        fs::write(trial.disk.store().join(name), "old").unwrap();
+    }
+    let loaded = trial.load().unwrap();
+    assert_eq!((loaded.outcome, loaded.generation), (Outcome::FirstUse, None));
+    let warning = loaded.warnings.join("\n");
+    let unpack = format!("zstd -dc {}/gen-4.tar.zst | tar -x", trial.disk.store().display());
+    assert!(warning.contains(&unpack), "{warning}");
+    small(trial.place());
+    for _ in 0..4 {
+        trial.save().unwrap();
+    }
+    // Numbers are not given again, so that a pin stays with what it was for.
+    assert_eq!(trial.generations(), [8, 7]);
+    assert!(old.iter().all(|name| trial.names().contains(&(*name).to_owned())), "{:?}", trial.names());
+    let status = store::status(&Calls::new(), &trial.disk).unwrap();
+    assert_eq!(status.old, ["gen-3.tar.zst", "gen-4.tar.zst"]);
 }
 
 #[test]
@@ -134,9 +157,9 @@ fn refused_while(case: &str, spoil: impl Fn(&Trial), mend: impl Fn(&Trial)) {
     let kinds = [
         trial.save().unwrap_err().kind,
         trial.verify(1).unwrap_err().kind,
-        ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err().kind,
-        ramdisk::pin(&Calls::new(), &trial.disk, 1, Some("no")).unwrap_err().kind,
-        ramdisk::delete(&Calls::new(), &trial.disk, 1).unwrap_err().kind,
+        store::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap_err().kind,
+        store::pin(&Calls::new(), &trial.disk, 1, Some("no")).unwrap_err().kind,
+        store::delete(&Calls::new(), &trial.disk, 1).unwrap_err().kind,
     ];
     assert_eq!(kinds, [ErrorKind::Unsafe; 5], "{case}");
     trial.reboot();
@@ -189,9 +212,9 @@ fn a_store_that_others_could_read_is_closed() {
 }
 
 #[test]
-fn an_archive_that_others_can_change_is_not_loaded() {
+fn a_file_that_others_can_change_is_not_loaded() {
     let trial = with_two();
-    let archive = trial.disk.store().join("gen-2.tar.zst");
+    let archive = trial.disk.store().join("gen-2");
     set_mode(&archive, 0o620);
     trial.verify(2).unwrap_err();
     trial.reboot();

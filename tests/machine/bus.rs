@@ -324,12 +324,11 @@ fn every_word_that_a_device_may_have_is_described() {
 fn every_reason_for_an_omission_is_described() {
     use logic::ramdisk::omitted::Reason;
     let text = &promised()["org.zramd1.RamDisk"].properties["LastSaveOmitted"].documentation;
-    // `entry` and `refused` are reasons of a load.
+    // `contents` and `refused` are reasons of a load.
     for reason in [
         Reason::Attributes,
         Reason::Damaged,
         Reason::Format,
-        Reason::Holes,
         Reason::Lease,
         Reason::Path,
         Reason::Unreadable,

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::mounted::Mounted;
 use crate::support::ramdisk::{ASKED, FORCED, Trial, picture, small, unchanged};
 use crate::support::{PYTHON, alone, has_program, may_mount, skip};
-use engine::ramdisk::{self, Request, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::Outcome;
+use store::{self, Request, Saved};
 
 const LAST: Request = Request { reason: SaveReason::Stop, force: false, last: true, gives_up: true };
 
@@ -87,7 +87,7 @@ fn mapped_writes_are_saved(trial: &Trial) {
         let saved = trial.save_as(request).unwrap();
         assert!(matches!(saved, Saved::Written { generation, .. } if generation == number), "{saved:?}");
         let to = trial.path(&format!("exported-{number}"));
-        ramdisk::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
+        store::export(&Calls::new(), &trial.disk, None, &to, &mut |_| true).unwrap();
         assert!(fs::read(to.join("database")).unwrap() == fs::read(&file).unwrap());
     }
 }
@@ -123,7 +123,7 @@ fn saved_while(tree: Change, change: Change) -> Trial {
     let trial = Trial::with(tree);
     fs::write(trial.place().join("0"), "first").unwrap();
     let mut changed = false;
-    let saved = ramdisk::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
+    let saved = store::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
         if progress.done_bytes > 0 && !std::mem::replace(&mut changed, true) {
             change(trial.place());
         }
@@ -261,7 +261,7 @@ fn what_fsck_has_found_is_kept() {
     let directory = trial.place().join("lost+found");
     let is_in_snapshot = |number: u64| {
         let to = trial.path(&format!("exported-{number}"));
-        ramdisk::export(&Calls::new(), &trial.disk, Some(number), &to, &mut |_| true).unwrap();
+        store::export(&Calls::new(), &trial.disk, Some(number), &to, &mut |_| true).unwrap();
         to.join("lost+found").exists()
     };
     fs::write(trial.place().join("file"), "x").unwrap();
@@ -292,7 +292,7 @@ fn names_that_only_look_like_ours_are_kept() {
     trial.reboot();
     // A partially loaded disk is cleared of them, too.
     let mut calls = 0;
-    let interrupted = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| {
+    let interrupted = store::load(&Calls::new(), &trial.disk, &mut |_| {
         calls += 1;
         calls < 5
     });

@@ -221,7 +221,7 @@ fn a_snapshot_that_does_not_fit_any_more_is_kept_named_and_loaded_once_it_fits()
             setup apply >/dev/null 2>&1 || fail apply
             [ "$(cat "$D/x")" = old ] || fail "loaded $(cat "$D/x")"
             for number in 1 2 3; do echo $number >"$D/y"; save >/dev/null || fail save; done
-            [ -e "$S/gen-2.tar.zst" ] || fail "the newest snapshot is pruned"
+            [ -e "$S/gen-2" ] || fail "the newest snapshot is pruned"
             setup check 2>&1
             for what in "ramdisk list" "ramdisk status" doctor; do doctor $what; done
             "$B/zramd-setup" revert >/dev/null || fail revert

@@ -8,10 +8,10 @@ use crate::support::mounted::Mounted;
 use crate::support::ramdisk::{ASKED, Trial, picture, small};
 use crate::support::{alone, may_mount};
 use engine::ErrorKind;
-use engine::ramdisk::{self, Saved};
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::hold::Hold;
 use logic::ramdisk::state::Outcome;
+use store::{self, Saved};
 
 /// A disk whose store is a separate tmpfs with one generation; `None` without privileges.
 fn with_own_store() -> Option<(Trial, Mounted)> {
@@ -67,7 +67,7 @@ fn a_disk_whose_load_could_not_be_recorded_is_never_emptied() {
     trial.disk.notes = None;
     // The store becomes full during the load, so no later state can be written.
     let filler = trial.disk.store().join("filler");
-    let loaded = ramdisk::load(&Calls::new(), &trial.disk, &mut |_| {
+    let loaded = store::load(&Calls::new(), &trial.disk, &mut |_| {
         fs::write(&filler, vec![0; 2 << 20]).ok();
         true
     });
@@ -88,7 +88,7 @@ fn what_is_larger_than_the_directory_is_not_exported_and_not_restored() {
     let (calls, to) = (Calls::new(), trial.path("to"));
     let small = Mounted::tmpfs(&to, "size=256k");
     let mut steps = 0;
-    let error = ramdisk::export(&calls, &trial.disk, None, &to, &mut |_| {
+    let error = store::export(&calls, &trial.disk, None, &to, &mut |_| {
         steps += 1;
         true
     });
@@ -96,15 +96,15 @@ fn what_is_larger_than_the_directory_is_not_exported_and_not_restored() {
     assert_eq!(error.kind, ErrorKind::DiskFull);
     assert!(!error.message.contains("296.0") && error.full().contains("big (296.0 KiB)"), "{error:?}");
     assert_eq!(steps, 0, "before anything is written");
-    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(None));
+    assert_eq!(store::check_size(&calls, &trial.disk, 1), Ok(None));
     trial.disk.place = to;
     trial.disk.trial = false;
     // The file is removed with the store.
     fs::write(trial.place().join("filler"), vec![0; 100 << 10]).unwrap();
-    let hold = ramdisk::check_size(&calls, &trial.disk, 1).unwrap();
+    let hold = store::check_size(&calls, &trial.disk, 1).unwrap();
     assert!(matches!(hold, Some(Hold::Size { needed, size }) if needed > size), "{hold:?}");
     small.remount("size=700k");
-    assert_eq!(ramdisk::check_size(&calls, &trial.disk, 1), Ok(None));
+    assert_eq!(store::check_size(&calls, &trial.disk, 1), Ok(None));
 }
 
 #[test]

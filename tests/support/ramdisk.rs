@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use engine::Error;
-use engine::ramdisk::{self, Loaded, Ramdisk, Request, Saved};
 use host::Errno;
 use host::linux::ramdisk::Calls;
 use host::script::Fault;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::{KeepSettings, Mode, OnFailure, SaveReason};
+use store::{self, Loaded, Ramdisk, Request, Saved};
 
 /// A disk in a temporary directory.
 pub struct Trial {
@@ -142,7 +142,7 @@ impl Trial {
     }
 
     pub fn load(&self) -> Result<Loaded, Error> {
-        ramdisk::load(&Calls::new(), &self.disk, &mut |_| true)
+        store::load(&Calls::new(), &self.disk, &mut |_| true)
     }
 
     pub fn save(&self) -> Result<Saved, Error> {
@@ -150,7 +150,7 @@ impl Trial {
     }
 
     pub fn save_as(&self, request: Request) -> Result<Saved, Error> {
-        ramdisk::save(&Calls::new(), &self.disk, request, &mut |_| true)
+        store::save(&Calls::new(), &self.disk, request, &mut |_| true)
     }
 
     /// As after a reboot: the disk is empty, and another directory.
@@ -174,12 +174,12 @@ impl Trial {
 
     /// Generation numbers, newest first.
     pub fn generations(&self) -> Vec<u64> {
-        let status = ramdisk::status(&Calls::new(), &self.disk).unwrap();
+        let status = store::status(&Calls::new(), &self.disk).unwrap();
         status.generations.iter().map(|generation| generation.number).collect()
     }
 
-    pub fn verify(&self, generation: u64) -> Result<ramdisk::Checked, Error> {
-        ramdisk::verify(&Calls::new(), &self.disk, Some(generation), &mut |_| true)
+    pub fn verify(&self, generation: u64) -> Result<store::Checked, Error> {
+        store::verify(&Calls::new(), &self.disk, Some(generation), &mut |_| true)
     }
 }
 

@@ -7,12 +7,12 @@ use std::path::Path;
 use crate::support::ramdisk::{
     FORCED, Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
 };
-use engine::ramdisk::{self, Saved};
 use host::Errno;
 use host::linux::ramdisk::Calls;
 use host::script::Fault;
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::Outcome;
+use store::{self, Saved};
 
 /// Loads what the next boot would load.
 fn after_reboot(trial: &Trial) -> (u64, Picture) {
@@ -35,25 +35,12 @@ fn prepared() -> (Trial, Picture, Picture) {
     (trial, old, new)
 }
 
-/// Constructor of calls with a fault, on a kind of file system.
-type Make = fn(Option<(usize, Fault)>) -> Calls;
-
 /// Calls of a save without a fault.
-fn calls_of_a_save(trial: &Trial, make: Make) -> Vec<String> {
-    let calls = make(None);
-    ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
+fn calls_of_a_save(trial: &Trial) -> Vec<String> {
+    let calls = Calls::with_fault(None);
+    store::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
     copy(&trial.path("before"), trial.disk.store());
     calls.transcript()
-}
-
-#[test]
-fn a_save_may_fail_anywhere() {
-    walk_through_a_save(Calls::with_fault);
-}
-
-#[test]
-fn a_save_may_fail_anywhere_where_all_files_have_names() {
-    walk_through_a_save(Calls::all_named);
 }
 
 /// A directory that is removed during the listing, or cannot be read, does not affect the others.
@@ -68,7 +55,7 @@ fn a_directory_that_cannot_be_listed_does_not_affect_others() {
         }
         let whole = picture(trial.place());
         let calls = Calls::with_fault(fault);
-        let saved = ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true).ok()?;
+        let saved = store::save(&calls, &trial.disk, FORCED, &mut |_| true).ok()?;
         let Saved::Written { manifest, .. } = saved else { panic!("nothing was written") };
         trial.reboot();
         trial.load().unwrap();
@@ -121,15 +108,16 @@ fn assert_left_out(found: &Picture, expected: &Picture, omitted: &Omitted, what:
     assert!(found.keys().all(|path| expected.contains_key(path)), "{what}: {found:?}");
 }
 
-fn walk_through_a_save(make: Make) {
-    let [cases, failed, done, skipped] = for_each_fault(|fault| saves_with(make, fault));
+#[test]
+fn a_save_may_fail_anywhere() {
+    let [cases, failed, done, skipped] = for_each_fault(saves_with);
     println!("{cases} saves: {failed} failed, {done} did not, {skipped} files were skipped");
     assert!(failed > cases / 4 && skipped > 0);
 }
 
-fn saves_with(make: Make, fault: Fault) -> [usize; 4] {
+fn saves_with(fault: Fault) -> [usize; 4] {
     let (mut trial, old, new) = prepared();
-    let transcript = calls_of_a_save(&trial, make);
+    let transcript = calls_of_a_save(&trial);
     assert!(transcript.len() > 80, "{transcript:#?}");
     let place = trial.disk.place.clone();
     let (mut failed, mut done, mut skipped) = (0, 0, 0);
@@ -137,8 +125,8 @@ fn saves_with(make: Make, fault: Fault) -> [usize; 4] {
     for &number in &cases {
         copy(&trial.path("before"), trial.disk.store());
         trial.disk.place.clone_from(&place);
-        let calls = make(Some((number, fault)));
-        let saved = ramdisk::save(&calls, &trial.disk, FORCED, &mut |_| true);
+        let calls = Calls::with_fault(Some((number, fault)));
+        let saved = store::save(&calls, &trial.disk, FORCED, &mut |_| true);
         let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
         match &saved {
             Ok(_) => done += 1,
@@ -170,7 +158,7 @@ fn saves_with(make: Make, fault: Fault) -> [usize; 4] {
         // Second attempt in the same boot.
         copy(&kept, trial.disk.store());
         trial.disk.place.clone_from(&place);
-        let again = ramdisk::save(&make(None), &trial.disk, FORCED, &mut |_| true);
+        let again = store::save(&Calls::new(), &trial.disk, FORCED, &mut |_| true);
         let again = again.unwrap_or_else(|error| panic!("{what}: {error}"));
         let Saved::Written { generation, .. } = again else { panic!("{what}: {again:?}") };
         trial.verify(generation).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -197,7 +185,7 @@ fn loads_with(fault: Fault) -> [usize; 4] {
     fs::create_dir(&trial.disk.place).unwrap();
     copy(trial.disk.store(), &trial.path("before"));
     let calls = Calls::with_fault(None);
-    ramdisk::load(&calls, &trial.disk, &mut |_| true).unwrap();
+    store::load(&calls, &trial.disk, &mut |_| true).unwrap();
     let transcript = calls.transcript();
     assert!(transcript.len() > 80, "{transcript:#?}");
     let (mut failed, mut fell_back, mut done) = (0, 0, 0);
@@ -206,7 +194,7 @@ fn loads_with(fault: Fault) -> [usize; 4] {
         copy(&trial.path("before"), trial.disk.store());
         trial.reboot();
         let calls = Calls::with_fault(Some((number, fault)));
-        let loaded = ramdisk::load(&calls, &trial.disk, &mut |_| true);
+        let loaded = store::load(&calls, &trial.disk, &mut |_| true);
         let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
         let found = picture(trial.place());
         match &loaded {
@@ -238,26 +226,20 @@ fn loads_with(fault: Fault) -> [usize; 4] {
 }
 
 #[test]
-fn files_are_synced_before_they_get_a_name() {
-    in_order(Calls::with_fault, "linkat gen-3.tar.zst");
-    in_order(Calls::all_named, "renameat gen-3.tar.zst.partial -> gen-3.tar.zst");
-}
-
-fn in_order(make: Make, names_archive: &str) {
+fn a_file_is_synced_before_it_gets_its_name_and_others_are_removed_last() {
     let (trial, _, _) = prepared();
-    let transcript = calls_of_a_save(&trial, make);
+    let transcript = calls_of_a_save(&trial);
     let at = |call: &str| {
         let found = transcript.iter().position(|line| line.starts_with(call));
         found.unwrap_or_else(|| panic!("{call} is not in {transcript:#?}"))
     };
     let syncs: Vec<usize> =
         transcript.iter().enumerate().filter(|(_, line)| *line == "fsync").map(|(at, _)| at).collect();
-    let last_write =
-        transcript.iter().take(at("create gen-3.json.partial")).rposition(|line| line.starts_with("write"));
-    let (manifest, archive) = (at("renameat gen-3.json.partial -> gen-3.json"), at(names_archive));
-    let pruned = at("unlinkat gen-1.tar.zst");
-    // Archive, then manifest, then the archive with its name, then directory; old files are removed last.
-    assert!(last_write.unwrap() < syncs[0] && syncs[0] < manifest, "{transcript:#?}");
-    assert!(at("create gen-3.json.partial") < syncs[1] && syncs[1] < manifest, "{transcript:#?}");
-    assert!(manifest < archive && archive < syncs[2] && syncs[3] < pruned, "{transcript:#?}");
+    let named = at("renameat gen-3.partial -> gen-3");
+    let last_write = transcript.iter().take(named).rposition(|line| line.starts_with("write"));
+    let read_back = transcript.iter().take(named).rposition(|line| line.starts_with("pread"));
+    let pruned = at("renameat gen-1 -> rest-1");
+    // The file, and again with its name, then the directory; it is read back before it gets its name.
+    assert!(last_write.unwrap() < syncs[0] && syncs[0] < read_back.unwrap(), "{transcript:#?}");
+    assert!(read_back.unwrap() < named && named < syncs[1] && syncs[2] < pruned, "{transcript:#?}");
 }

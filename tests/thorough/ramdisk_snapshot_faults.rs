@@ -9,29 +9,29 @@ use std::path::Path;
 use crate::support::ramdisk::{
     Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
 };
-use engine::ramdisk::{self, Ramdisk};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
 use host::script::Fault;
+use store::{self, Ramdisk};
 
 /// Snapshots by number: whether each is good, and why it is pinned.
 type View = BTreeMap<u64, (bool, Option<String>)>;
 
 fn view(trial: &Trial) -> View {
-    let status = ramdisk::status(&Calls::new(), &trial.disk).unwrap();
-    let line = |found: ramdisk::Generation| (found.number, (found.is_whole(), found.pinned));
+    let status = store::status(&Calls::new(), &trial.disk).unwrap();
+    let line = |found: store::Generation| (found.number, (found.is_whole(), found.pinned));
     status.generations.into_iter().map(line).collect()
 }
 
-/// A disk with three snapshots: the first is pinned, the last differs; and a file of the second that was set aside.
+/// A disk with three snapshots: the first is pinned, the last differs; and a file that was set aside.
 fn prepared() -> Trial {
     let trial = Trial::with(small);
     trial.save().unwrap();
-    ramdisk::pin(&Calls::new(), &trial.disk, 1, Some("kept by the test")).unwrap();
+    store::pin(&Calls::new(), &trial.disk, 1, Some("kept by the test")).unwrap();
     trial.save().unwrap();
     change(trial.place());
     trial.save().unwrap();
-    fs::write(trial.disk.store().join("gen-2.json.bad"), "set aside").unwrap();
+    fs::write(trial.disk.store().join("gen-4.bad"), "set aside").unwrap();
     assert_eq!(trial.generations(), [3, 2, 1]);
     copy(trial.disk.store(), &trial.path("before"));
     trial
@@ -93,11 +93,16 @@ fn acts_with(act: Act, fault: Fault) -> [usize; 3] {
             Err(error) if is_done && error.kind == ErrorKind::NotFound => {}
             again => again.unwrap_or_else(|error| panic!("{what}: {error}")),
         }
-        assert_eq!((view(&trial), trial.names()), (after.clone(), names_after.clone()), "{what}");
+        // What could not be read may still be needed.
+        let without_rest = |names: Vec<String>| -> Vec<String> {
+            names.into_iter().filter(|name| !name.starts_with("rest-")).collect()
+        };
+        assert_eq!(view(&trial), after, "{what}");
+        assert_eq!(without_rest(trial.names()), without_rest(names_after.clone()), "{what}");
         // Or a save comes next: it removes partial files, and its snapshot is good.
         copy(&kept, trial.disk.store());
         trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
-        ramdisk::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
+        store::verify(&Calls::new(), &trial.disk, None, &mut |_| true)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(!trial.names().iter().any(|name| name.ends_with(".partial")), "{what}: {:?}", trial.names());
     }
@@ -106,23 +111,23 @@ fn acts_with(act: Act, fault: Fault) -> [usize; 3] {
 
 #[test]
 fn pinning_may_fail_anywhere() {
-    walk_through(|calls, disk| ramdisk::pin(calls, disk, 2, Some("asked for")));
+    walk_through(|calls, disk| store::pin(calls, disk, 2, Some("asked for")));
 }
 
 #[test]
 fn changing_why_one_is_pinned_may_fail_anywhere() {
-    walk_through(|calls, disk| ramdisk::pin(calls, disk, 1, Some("for another reason")));
+    walk_through(|calls, disk| store::pin(calls, disk, 1, Some("for another reason")));
 }
 
 #[test]
 fn unpinning_may_fail_anywhere() {
-    walk_through(|calls, disk| ramdisk::pin(calls, disk, 1, None));
+    walk_through(|calls, disk| store::pin(calls, disk, 1, None));
 }
 
 #[test]
 fn deleting_may_fail_anywhere() {
-    walk_through(|calls, disk| ramdisk::delete_spare(calls, disk, 2, &mut |_| true));
-    walk_through(|calls, disk| ramdisk::delete_spare(calls, disk, 3, &mut |_| true));
+    walk_through(|calls, disk| store::delete_spare(calls, disk, 2, &mut |_| true));
+    walk_through(|calls, disk| store::delete_spare(calls, disk, 3, &mut |_| true));
 }
 
 /// Destination of exports.
@@ -166,8 +171,7 @@ fn exports_with(is_there: bool, fault: Fault) -> [usize; 3] {
     let trial = prepared();
     let store = picture(trial.disk.store());
     let target = Target { trial: &trial, is_there };
-    let export =
-        |calls: &Calls| ramdisk::export(calls, &trial.disk, None, &target.directory(), &mut |_| true);
+    let export = |calls: &Calls| store::export(calls, &trial.disk, None, &target.directory(), &mut |_| true);
     target.reset();
     let before = target.found();
     let calls = Calls::with_fault(None);

@@ -20,7 +20,7 @@ pub enum Pin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     pub number: u64,
-    /// Size of its archive.
+    /// Size of its file.
     pub bytes: u64,
     /// The kind of its contents.
     pub mode: Mode,
@@ -44,7 +44,7 @@ impl Kept {
 pub struct Limits {
     /// Number of generations to keep besides pinned ones, at least one.
     pub keep: u32,
-    /// Maximum bytes of all archives.
+    /// Maximum bytes of all files.
     pub store_bytes: Option<u64>,
 }
 
@@ -107,29 +107,11 @@ pub fn prune(all: &[Kept], limits: Limits, loaded: Option<u64>) -> Vec<u64> {
     gone
 }
 
-/// Figures of the last generation, to estimate the size of the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Experience {
-    /// Size of the archive.
-    pub archive_bytes: u64,
-    /// Bytes of all files, without holes.
-    pub content_bytes: u64,
-}
-
-/// Bytes that should be free for a save of `content_bytes`: the estimated size plus a tenth.
-///
-/// Without a previous generation, files are assumed to shrink to half. A low estimate is safe: a save that runs out of
-/// space leaves the existing generations alone, while a save refused because of a high estimate could have been the
-/// last one before a power failure.
-pub fn wanted_room(content_bytes: u64, last: Option<Experience>) -> u64 {
-    let content = u128::from(content_bytes);
-    let likely = match last {
-        Some(last) if last.content_bytes > 0 => {
-            content * u128::from(last.archive_bytes) / u128::from(last.content_bytes)
-        }
-        _ => content / 2,
-    };
-    u64::try_from(likely.saturating_add(likely / 10).saturating_add(4096)).unwrap_or(u64::MAX)
+/// Bytes that should be free for the first save of `content_bytes`: files are assumed to shrink to half, and a tenth is added.
+/// A low estimate is safe: a save that runs out of space leaves the existing generations alone.
+pub fn wanted_room(content_bytes: u64) -> u64 {
+    let likely = content_bytes / 2;
+    likely.saturating_add(likely / 10).saturating_add(4096)
 }
 
 /// The generations that may be removed before a save, in this order: those that are pruned after it anyway.
@@ -149,20 +131,6 @@ pub fn give_up(all: &[Kept]) -> Vec<Kept> {
     sorted.retain(|kept| !is_newest(all, kept));
     sorted.sort_by_key(|kept| kept.pin);
     sorted
-}
-
-/// The first of these generations, so that `wanted` bytes are free, given that `free` are; `None` if all are not enough.
-pub fn make_room(from: &[Kept], wanted: u64, free: u64) -> Option<Vec<u64>> {
-    let mut room = free;
-    let mut gone = Vec::new();
-    for kept in from {
-        if room >= wanted {
-            break;
-        }
-        room = room.saturating_add(kept.bytes);
-        gone.push(kept.number);
-    }
-    (room >= wanted).then_some(gone)
 }
 
 #[cfg(test)]
@@ -209,26 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn room_is_guessed_from_the_last_generation() {
-        let last = Experience { archive_bytes: 50, content_bytes: 100 };
-        assert_eq!(wanted_room(1000, Some(last)), 550 + 4096);
-        assert_eq!(wanted_room(1000, None), 550 + 4096);
-        assert_eq!(
-            wanted_room(u64::MAX, Some(Experience { archive_bytes: u64::MAX, content_bytes: 1 })),
-            u64::MAX
-        );
-    }
-
-    #[test]
     fn before_a_save_goes_only_what_goes_after_it() {
         let all = [kept(1, 100), kept(2, 100), kept(3, 100)];
-        let room = |keep, loaded, wanted| make_room(&spare(&all, keep, loaded, kept(0, 0)), wanted, 50);
-        assert_eq!(room(2, None, 50), Some(vec![]));
-        assert_eq!(room(2, None, 150), Some(vec![1]));
-        assert_eq!(room(2, Some(1), 150), Some(vec![2]));
-        assert_eq!(room(2, None, 250), Some(vec![1, 2]));
-        assert_eq!(room(3, None, 250), None, "`keep` counts");
-        assert_eq!(room(1, None, 251), None, "the last good one stays");
+        let goes = |keep, loaded| {
+            spare(&all, keep, loaded, kept(0, 0)).iter().map(|kept| kept.number).collect::<Vec<_>>()
+        };
+        assert_eq!(goes(2, None), [1, 2]);
+        assert_eq!(goes(2, Some(1)), [2]);
+        assert_eq!(goes(3, None), [1], "`keep` counts, and the last good one stays");
+        assert_eq!((wanted_room(1000), wanted_room(0)), (550 + 4096, 4096));
     }
 
     #[test]
@@ -278,15 +235,15 @@ mod tests {
         #[test]
         fn nothing_that_is_needed_ever_goes(
             all in generations(), keep in 0_u32..5, limit in proptest::option::of(0_u64..5000),
-            loaded in proptest::option::of(1_u64..40), wanted in 0_u64..5000, free in 0_u64..5000,
+            loaded in proptest::option::of(1_u64..40),
         ) {
             let limits = Limits { keep, store_bytes: limit };
             let gone = prune(&all, limits, loaded);
             let spares = spare(&all, keep, loaded, kept(0, 0));
-            let room = make_room(&spares, wanted, free);
+            let room: Vec<u64> = spares.iter().map(|kept| kept.number).collect();
             let others: Vec<Kept> = all.iter().copied().filter(|kept| !kept.by_user).collect();
             let newest = others.iter().map(|kept| kept.number).max();
-            for list in [Some(&gone), room.as_ref()].into_iter().flatten() {
+            for list in [&gone, &room] {
                 for number in list {
                     let kept = all.iter().find(|kept| kept.number == *number).unwrap();
                     prop_assert!(!kept.is_pinned() && Some(*number) != loaded && Some(*number) != newest);
@@ -301,10 +258,6 @@ mod tests {
             if let Some(limit) = limit {
                 let total: u64 = left.iter().filter(|kept| !kept.by_user).map(|kept| kept.bytes).sum();
                 prop_assert!(total <= limit || free_ones == 0);
-            }
-            if let Some(room) = &room {
-                let freed: u64 = all.iter().filter(|kept| room.contains(&kept.number)).map(|kept| kept.bytes).sum();
-                prop_assert!(free + freed >= wanted);
             }
             // Generations requested by users do not cause others to be pruned.
             let of_others = |gone: &[u64]| -> Vec<u64> {

@@ -4,13 +4,6 @@
 /// Maximum length of a path in bytes. A system call takes at most 4096, so deeper trees are processed step by step.
 pub const PATH: usize = 32 << 10;
 
-/// Each entry of an archive has its path. Paths longer than this (`PATH_MAX`) are bounded in all by [`LONG_PATHS`].
-pub const LONG_PATH: usize = 4096;
-
-/// Maximum bytes of all paths in an archive that are longer than [`LONG_PATH`]; entries beyond that are left out. Enough
-/// for five trees of 10,000 levels.
-pub const LONG_PATHS: usize = 512 << 20;
-
 /// Maximum length of a name (`NAME_MAX`).
 pub const NAME: usize = 255;
 
@@ -23,18 +16,6 @@ pub const SIZE: u64 = i64::MAX.cast_unsigned();
 /// Maximum bytes of names and values of all attributes of a file. A value has at most 64 KiB.
 pub const ATTRIBUTES: usize = 4 << 20;
 
-/// Maximum bytes of the extended header of an entry.
-pub const RECORDS: u64 = 16 << 20;
-
-/// Maximum number of data segments of a sparse file. If there are more, the closest ones are joined.
-pub const SEGMENTS: usize = 1 << 16;
-
-/// Size in bytes below which holes are filled to join segments; doubled while there are too many.
-pub const HOLE: u64 = 8 << 10;
-
-/// Joining segments may add this many bytes of zeros to a file, plus as many as it has data.
-pub const ADDED_ZEROS: u64 = 1 << 20;
-
 /// Maximum bytes of manifests, states and other small files. Actual ones have some KiB: names are shortened by
 /// [`shown`].
 pub const SMALL_FILE: usize = 8 << 20;
@@ -44,9 +25,6 @@ pub const NAMED: usize = 10;
 
 /// Maximum length of the result of [`shown`], in bytes.
 pub const SHOWN: usize = 256;
-
-// The path of a sparse file is in the header twice; an attribute has a prefix and an escaped name.
-const _: () = assert!((3 * (PATH + TARGET + ATTRIBUTES)) as u64 <= RECORDS);
 
 /// A path for people: printable, with a long one shortened in the middle.
 pub fn shown(path: &[u8]) -> String {

@@ -1,12 +1,9 @@
-//! The manifest of a generation, `gen-N.json`: contents and digest of the archive.
+//! The manifest of a generation, a part of its file: when and why it was saved, and totals of its contents.
 
 use serde::{Deserialize, Serialize};
 
 use super::omitted::Omitted;
 use super::{Mode, SaveReason};
-
-/// The format version of archives and manifests; no other version is read.
-pub const FORMAT: u32 = 1;
 
 /// Number of the biggest files that are named.
 pub const BIGGEST: usize = 10;
@@ -50,7 +47,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Number of entries in the archive.
+    /// Number of entries.
     pub fn entries(&self) -> u64 {
         [self.directories, self.others, self.hard_links]
             .iter()
@@ -76,13 +73,11 @@ impl Contents {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`FORMAT`].
-    pub format_version: u32,
     /// Which contents were kept.
     pub mode: Mode,
     /// When the save began, in microseconds since 1970.
     pub began_at_usec: u64,
-    /// When the archive was complete, in microseconds since 1970.
+    /// When all files had been read, in microseconds since 1970.
     pub finished_at_usec: u64,
     /// `/proc/sys/kernel/random/boot_id` of the boot in which it was saved.
     pub boot_id: String,
@@ -93,60 +88,29 @@ pub struct Manifest {
     /// Some of the files that changed during the save.
     #[serde(default)]
     pub changed: Vec<String>,
-    /// Number of sockets, and of foreign mounts, which are not in the archive.
+    /// Number of sockets, and of foreign mounts, which are not saved.
     #[serde(default)]
     pub skipped: u64,
     /// Entries that were left out or could not be saved completely.
     #[serde(default)]
     pub omitted: Omitted,
-    /// Totals of the archive.
+    /// Totals of its files.
     pub contents: Contents,
-    /// Size of the archive in bytes.
-    pub archive_bytes: u64,
-    /// Digest of the archive: `blake3:` and 64 hexadecimal digits.
-    pub digest: String,
-}
-
-/// Only the version: manifests of other versions may have other fields.
-#[derive(Deserialize)]
-struct Version {
-    format_version: u32,
 }
 
 /// Why a manifest is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// It was written by another version of zramd. It is not damaged.
+    /// The generation was written by a later version of zramd. It is not damaged.
     OtherVersion(u32),
-    /// All but its version is as in this version: one of the two is true.
-    PerhapsOtherVersion(u32),
-    /// There is none, so the archive is not ours.
-    Missing,
-    /// It is not a manifest.
+    /// It is damaged, or is not a generation.
     Broken(String),
 }
 
 impl Manifest {
     pub fn parse(text: &str) -> Result<Manifest, Unusable> {
-        let broken =
-            |error: serde_json::Error| Unusable::Broken(format!("the manifest cannot be read: {error}"));
-        let Version { format_version } = serde_json::from_str(text).map_err(broken)?;
-        if format_version == 0 {
-            return Err(Unusable::Broken("the manifest has no version".to_owned()));
-        }
-        let manifest = serde_json::from_str(text).map_err(broken);
-        let manifest = manifest.and_then(|manifest: Manifest| {
-            let digest = manifest.digest.strip_prefix("blake3:");
-            match digest.filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())) {
-                Some(_) => Ok(manifest),
-                None => Err(Unusable::Broken("the manifest has no digest".to_owned())),
-            }
-        });
-        match manifest {
-            Ok(_) if format_version != FORMAT => Err(Unusable::PerhapsOtherVersion(format_version)),
-            Err(_) if format_version != FORMAT => Err(Unusable::OtherVersion(format_version)),
-            manifest => manifest,
-        }
+        serde_json::from_str(text)
+            .map_err(|error| Unusable::Broken(format!("its manifest cannot be read: {error}")))
     }
 
     /// Whether a user other than root requested it.
@@ -156,9 +120,7 @@ impl Manifest {
 
     /// Its JSON.
     pub fn text(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 
@@ -179,7 +141,6 @@ pub(crate) mod tests {
 
     pub(crate) fn manifest() -> Manifest {
         Manifest {
-            format_version: FORMAT,
             mode: Mode::Snapshot,
             began_at_usec: 1,
             finished_at_usec: 2,
@@ -190,8 +151,6 @@ pub(crate) mod tests {
             skipped: 0,
             omitted: Omitted::default(),
             contents: Contents::default(),
-            archive_bytes: 3,
-            digest: format!("blake3:{}", "0".repeat(64)),
         }
     }
 
@@ -202,14 +161,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_version_is_not_broken() {
-        let text = r#"{"format_version": 2, "digests": []}"#;
-        assert_eq!(Manifest::parse(text), Err(Unusable::OtherVersion(2)));
+    fn what_is_no_manifest_is_broken() {
         let good = manifest().text();
-        let other = |version| Manifest::parse(&Manifest { format_version: version, ..manifest() }.text());
-        assert_eq!(other(3), Err(Unusable::PerhapsOtherVersion(3)));
-        assert!(matches!(other(0), Err(Unusable::Broken(_))), "there was none before 1");
-        for text in ["", "{}", "[]", &good[..good.len() / 2], &good.replace("blake3:", "crc32:")] {
+        for text in ["", "{}", "[]", &good[..good.len() / 2]] {
             assert!(matches!(Manifest::parse(text), Err(Unusable::Broken(_))), "{text}");
         }
     }

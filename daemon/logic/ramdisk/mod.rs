@@ -1,20 +1,18 @@
 //! RAM disks that are kept over reboots: their generations, which one to load, which ones to prune.
 //!
-//! A *generation* is a complete copy of a RAM disk: an archive `gen-N.tar.zst` and a manifest `gen-N.json`. It exists
-//! only if both do. The archive is linked last, so that after a kill there is either a complete generation N or none.
+//! A *generation* is a complete copy of a RAM disk, the file `gen-N`. Contents that others have, too, are stored once, in
+//! whichever file was first. The file gets its name last, so that after a kill there is either a complete generation N or none.
 
 pub mod choose;
 pub mod directories;
 pub mod entry;
 pub mod fingerprint;
-pub mod header;
 pub mod hold;
 mod keep;
 pub mod limits;
 pub mod manifest;
 pub mod omitted;
 pub mod paths;
-pub mod pax;
 pub mod place;
 mod reason;
 pub mod space;
@@ -28,30 +26,37 @@ use serde::{Deserialize, Serialize};
 /// Kind of a file in the store, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFile {
-    /// `gen-N.tar.zst`.
-    Archive(u64),
-    /// `gen-N.json`.
-    Manifest(u64),
+    /// `gen-N`.
+    Generation(u64),
+    /// `rest-N`: a generation that was pruned. Others need its contents.
+    Rest(u64),
+    /// `gen-N.bad`: set aside because it could not be loaded. Others may need its contents.
+    Bad(u64),
     /// `gen-N.pin`: the generation is never pruned; the file contains the reason.
     Pin(u64),
     /// `gen-N.held`: as a pin, because the generation could not be loaded; the file contains a [`hold::Hold`].
     Held(u64),
-    /// Set aside because it could not be loaded.
-    Bad(u64),
+    /// `gen-N.tar.zst` or `gen-N.json`: of a version before the first release, in another format.
+    Old(u64),
     /// Left behind by an interrupted save.
     Partial,
     /// Any other file.
     Other,
 }
 
-/// The name of the archive of generation `number`.
-pub fn archive_name(number: u64) -> String {
-    format!("gen-{number}.tar.zst")
+/// The name of generation `number`.
+pub fn generation_name(number: u64) -> String {
+    format!("gen-{number}")
 }
 
-/// The name of the manifest of generation `number`.
-pub fn manifest_name(number: u64) -> String {
-    format!("gen-{number}.json")
+/// The name of a pruned generation whose contents others need.
+pub fn rest_name(number: u64) -> String {
+    format!("rest-{number}")
+}
+
+/// The name of a generation that was set aside.
+pub fn bad_name(number: u64) -> String {
+    format!("gen-{number}.bad")
 }
 
 /// The name of the file that pins generation `number`.
@@ -69,17 +74,18 @@ pub fn classify(name: &str) -> StoreFile {
     if name.ends_with(".partial") {
         return StoreFile::Partial;
     }
-    let Some((digits, ending)) = name.strip_prefix("gen-").and_then(|rest| rest.split_once('.')) else {
-        return StoreFile::Other;
-    };
+    let (kind, rest) = name.split_once('-').unwrap_or_default();
+    let (digits, ending) =
+        rest.split_once('.').map_or((rest, None), |(digits, ending)| (digits, Some(ending)));
     let canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     let Some(number) = digits.parse().ok().filter(|_| canonical) else { return StoreFile::Other };
-    match ending {
-        "tar.zst" => StoreFile::Archive(number),
-        "json" => StoreFile::Manifest(number),
-        "pin" => StoreFile::Pin(number),
-        "held" => StoreFile::Held(number),
-        _ if ending.ends_with(".bad") => StoreFile::Bad(number),
+    match (kind, ending) {
+        ("gen", None) => StoreFile::Generation(number),
+        ("rest", None) => StoreFile::Rest(number),
+        ("gen", Some("bad")) => StoreFile::Bad(number),
+        ("gen", Some("pin")) => StoreFile::Pin(number),
+        ("gen", Some("held")) => StoreFile::Held(number),
+        ("gen", Some("tar.zst" | "json")) => StoreFile::Old(number),
         _ => StoreFile::Other,
     }
 }
@@ -121,24 +127,29 @@ mod tests {
     #[test]
     fn files_of_a_store_are_known_by_their_names() {
         for (name, file) in [
-            ("gen-1.tar.zst", StoreFile::Archive(1)),
-            ("gen-18446744073709551615.json", StoreFile::Manifest(u64::MAX)),
-            ("gen-18446744073709551616.json", StoreFile::Other),
+            ("gen-1", StoreFile::Generation(1)),
+            ("gen-18446744073709551615", StoreFile::Generation(u64::MAX)),
+            ("gen-18446744073709551616", StoreFile::Other),
+            ("rest-7", StoreFile::Rest(7)),
+            ("rest-7.pin", StoreFile::Other),
             ("gen-7.pin", StoreFile::Pin(7)),
             ("gen-7.held", StoreFile::Held(7)),
-            ("gen-7.tar.zst.bad", StoreFile::Bad(7)),
-            ("gen-7.json.2.bad", StoreFile::Bad(7)),
-            ("gen-8.tar.zst.partial", StoreFile::Partial),
-            ("gen-07.json", StoreFile::Other),
-            ("gen-+7.json", StoreFile::Other),
-            ("gen-.json", StoreFile::Other),
-            ("gen-7.tar", StoreFile::Other),
+            ("gen-7.bad", StoreFile::Bad(7)),
+            ("gen-7.tar.zst", StoreFile::Old(7)),
+            ("gen-7.json", StoreFile::Old(7)),
+            ("gen-7.tar.zst.bad", StoreFile::Other),
+            ("gen-8.partial", StoreFile::Partial),
+            ("gen-07", StoreFile::Other),
+            ("gen-+7", StoreFile::Other),
+            ("gen-", StoreFile::Other),
+            ("gen-7.", StoreFile::Other),
             ("state.json", StoreFile::Other),
         ] {
             assert_eq!(classify(name), file, "{name}");
         }
-        assert_eq!(classify(&archive_name(3)), StoreFile::Archive(3));
-        assert_eq!(classify(&manifest_name(3)), StoreFile::Manifest(3));
+        assert_eq!(classify(&generation_name(3)), StoreFile::Generation(3));
+        assert_eq!(classify(&rest_name(3)), StoreFile::Rest(3));
+        assert_eq!(classify(&bad_name(3)), StoreFile::Bad(3));
         assert_eq!(classify(&pin_name(3)), StoreFile::Pin(3));
         assert_eq!(classify(&hold_name(3)), StoreFile::Held(3));
     }

@@ -1,4 +1,4 @@
-//! Entries left out of an archive or a tree, with reasons.
+//! Entries left out of a snapshot or a tree, with reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -21,14 +21,12 @@ pub enum Reason {
     Path,
     /// It has too many attributes: it is kept without user attributes.
     Attributes,
-    /// It has too many holes, too far apart.
-    Holes,
     /// Parts of it could not be read and were replaced by zeros.
     Damaged,
-    /// It cannot be represented in an archive.
+    /// It does not fit into a snapshot.
     Format,
-    /// The archive has an invalid entry.
-    Entry,
+    /// The snapshot has lost a part of its contents.
+    Contents,
     /// It could not be created on the RAM disk.
     Refused,
     /// A reason of a later version.
@@ -49,10 +47,9 @@ impl Reason {
             Reason::Unreadable => "unreadable",
             Reason::Path => "with a path that is too long",
             Reason::Attributes => "kept without its user attributes",
-            Reason::Holes => "with too many holes",
             Reason::Damaged => "kept with zeros where they could not be read",
-            Reason::Format => "that an archive cannot hold",
-            Reason::Entry => "that cannot be loaded",
+            Reason::Format => "that a snapshot cannot hold",
+            Reason::Contents => "with damaged contents",
             Reason::Refused => "refused by the RAM disk",
             Reason::Other => "for another reason",
         }

@@ -1,33 +1,6 @@
-//! Validates paths: of entries in an archive, and of a store.
+//! Validates the path of a store.
 
-use super::limits;
 use crate::ramdisk::place::is_at_or_below;
-
-/// Why `path` is not a valid path of an entry: no component may be `.` or `..`. Empty is the root.
-pub fn refuse_entry(path: &[u8]) -> Option<&'static str> {
-    if path.is_empty() {
-        return None;
-    }
-    for part in path.split(|byte| *byte == b'/') {
-        let reason = match part {
-            b"" => "an absolute path, or an empty name in it",
-            b"." | b".." => "`.` or `..` in a path",
-            _ if part.contains(&0) => "a zero byte in a path",
-            _ if part.len() > limits::NAME => "a name of more than 255 bytes",
-            _ => continue,
-        };
-        return Some(reason);
-    }
-    None
-}
-
-/// The directory and the name of an entry.
-pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (b"", path),
-    }
-}
 
 /// A component of the path of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,18 +81,6 @@ mod tests {
     use crate::ramdisk::paths::*;
 
     #[test]
-    fn only_paths_that_lead_straight_down_are_allowed() {
-        let long = "n".repeat(255);
-        for path in ["", "a", "a/b", "a/...", ".a", "a/ /b", "a\nb", &long] {
-            assert_eq!(refuse_entry(path.as_bytes()), None, "{path}");
-        }
-        let longer = "n".repeat(256);
-        for path in ["/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/./b", "a\0b", &longer] {
-            assert!(refuse_entry(path.as_bytes()).is_some(), "{path}");
-        }
-    }
-
-    #[test]
     fn a_store_is_on_what_outlives_a_reboot() {
         let ext4 = 0xef53;
         let store = "/var/lib/zramd/disks/a";
@@ -181,11 +142,5 @@ mod tests {
         ] {
             assert_eq!(foreign(part, 0, mode, 7), Some(Foreign::Writable), "{part:?} {mode:o}");
         }
-    }
-
-    #[test]
-    fn the_last_name_of_a_path() {
-        assert_eq!(split(b"a"), (&b""[..], &b"a"[..]));
-        assert_eq!(split(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
     }
 }

@@ -1,5 +1,7 @@
 //! `state.json` of a store: whether and where the RAM disk was loaded in this boot, and its last save.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::SaveReason;
@@ -119,6 +121,9 @@ pub struct State {
     pub fingerprint_of: Option<u64>,
     /// A generation and its hold, whose file could not be written yet.
     pub hold: Option<(u64, Hold)>,
+    /// Parts of files that could not be read at the last load or verification: number of the file, offset. They count as not
+    /// stored, so that the next save writes them again.
+    pub damaged: BTreeSet<(u64, u64)>,
 }
 
 impl State {

@@ -107,7 +107,7 @@ pub struct RamdiskStatus {
     pub last_save_message: String,
     /// Number of entries that the last successful save left out or could not save completely, by reason.
     pub last_save_omitted: BTreeMap<Reason, u64>,
-    /// Size of all snapshots in bytes.
+    /// Size of all snapshots together in bytes.
     pub store_bytes: u64,
     /// Bytes that the next save probably needs in the store; 0 without a snapshot.
     pub next_save_bytes: u64,
@@ -119,6 +119,8 @@ pub struct RamdiskStatus {
     pub snapshots: Vec<SnapshotLine>,
     /// Names of damaged files that were set aside.
     pub set_aside: Vec<String>,
+    /// How to unpack snapshots of earlier versions, which this one does not load; or empty.
+    pub old_snapshots: String,
 }
 
 impl RamdiskStatus {
@@ -139,7 +141,7 @@ pub struct SnapshotLine {
     pub time_usec: u64,
     /// Bytes of its files.
     pub raw_bytes: u64,
-    /// Bytes of its archive.
+    /// Bytes of its file; contents that other snapshots have, too, may be in theirs.
     pub stored_bytes: u64,
     /// Number of files, directories and other entries.
     pub entries: u64,
@@ -147,7 +149,7 @@ pub struct SnapshotLine {
     pub reason: SaveReason,
     /// Whether files changed during the save.
     pub fuzzy: bool,
-    /// Whether its manifest is valid.
+    /// Whether its end and manifest are intact.
     pub good: bool,
     /// Why it is pinned; or empty.
     pub pinned: String,

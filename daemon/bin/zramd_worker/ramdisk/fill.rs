@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use engine::Error;
 use engine::ramdisk;
-use engine::ramdisk::keep;
 use engine::work::Stopped;
 use host::linux::clock;
 use logic::duration::micros;
@@ -21,16 +20,16 @@ pub(super) fn load(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stoppe
     let began = Instant::now();
     job.claim()?;
     // Without these files the mount would not be shown, or not be found again: nothing is loaded then.
-    keep::remember(&job.disk)?;
-    keep::mark_passthrough(name, false)?;
-    keep::publish(&job.disk, |status| {
-        *status = RamdiskStatus { load_state: LoadState::Loading, ..keep::blank(status) };
+    ramdisk::remember(&job.disk)?;
+    ramdisk::mark_passthrough(name, false)?;
+    ramdisk::publish(&job.disk, |status| {
+        *status = RamdiskStatus { load_state: LoadState::Loading, ..ramdisk::blank(status) };
     })?;
-    let loaded = match keep::restore_wanted(name) {
+    let loaded = match ramdisk::restore_wanted(name) {
         Some(generation) => {
             let restored = restore(job, generation);
             // After any result, the next load takes the newest snapshot again, which has the previous contents of the disk.
-            keep::want_restore(name, None)?;
+            ramdisk::want_restore(name, None)?;
             restored
         }
         None => load_newest(job),
@@ -51,7 +50,7 @@ pub(super) fn load(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stoppe
         }
     };
     if filled.state == LoadState::Passthrough {
-        keep::mark_passthrough(name, true)?;
+        ramdisk::mark_passthrough(name, true)?;
     } else if let Err(stopped) = job.hook(HookKey::PostRestore, "load") {
         let error = sentence(&stopped);
         filled.message.push_str(&format!("; post-restore: {error}"));
@@ -87,7 +86,7 @@ struct Filled {
 
 fn load_newest(job: &mut Job) -> Result<Filled, Stopped> {
     let name = job.disk.name.clone();
-    let loaded = job.watched_in(ramdisk::load_from)?;
+    let loaded = job.watched_in(store::load_from)?;
     for (number, why) in &loaded.refused {
         warn(&name, &format!("snapshot {number} cannot be loaded: {why}"));
     }
@@ -161,12 +160,12 @@ fn restore(job: &mut Job, generation: u64) -> Result<Filled, Stopped> {
     let name = job.disk.name.clone();
     let place = job.disk.place.clone();
     let extracted =
-        job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, Some(generation), &place, watcher))?;
-    job.watched_in(|calls, disk, store, _| ramdisk::restored_in(calls, disk, store, generation, &extracted))?;
+        job.watched(|calls, disk, watcher| store::export(calls, disk, Some(generation), &place, watcher))?;
+    job.watched_in(|calls, disk, store, _| store::restored_in(calls, disk, store, generation, &extracted))?;
     let left_out = left_out(&name, &extracted.omitted);
     let (entries, size) = (entries(extracted.entries), human(extracted.bytes));
     let message = format!("snapshot {generation} restored: {entries}, {size}{left_out}");
-    let made = keep::status(&name)
+    let made = ramdisk::status(&name)
         .snapshots
         .iter()
         .find(|line| line.generation == generation)

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use engine::ramdisk::{Ramdisk, keep};
+use engine::ramdisk;
 use engine::work::Stopped;
 use engine::{Error, ErrorKind};
 use host::Host;
@@ -16,6 +16,7 @@ use logic::order::{Hook, HookKey, Order};
 use logic::unit::ramdisk::hook_unit;
 use logic::work::{Ending, Work, ending};
 use serde::de::IgnoredAny;
+use store::Ramdisk;
 
 use super::super::{configured, frame};
 use super::{Job, extend, warn};
@@ -113,7 +114,7 @@ pub fn run(order: &Hook) -> ExitStatus {
     let Hook { name, hook, reason } = order;
     frame::run(&Hook::work(name), "hook", |_| {
         let key = hook.key();
-        let disk = keep::find(&configured::loaded(None), name)?;
+        let disk = ramdisk::find(&configured::loaded(None), name)?;
         if command(*hook, &disk).is_empty() {
             return Err(Stopped::from(Error::new(ErrorKind::NotFound, format!("{name} has no {key}"))));
         }

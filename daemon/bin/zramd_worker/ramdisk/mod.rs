@@ -7,7 +7,7 @@ mod snapshots;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use engine::ramdisk::{self, Progress, Ramdisk, Request, Saved, Store, keep};
+use engine::ramdisk;
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
@@ -21,6 +21,7 @@ use logic::ramdisk::status::{RamdiskStatus, SaveResult};
 use logic::text::worded;
 use logic::unit::ramdisk::place_unit;
 use sd_notify::NotifyState;
+use store::{self, Progress, Ramdisk, Request, Saved, Store};
 
 use super::{configured, frame};
 
@@ -84,11 +85,11 @@ fn extend(last: &mut Instant) {
 impl Job {
     fn begin(verb: &str, order: &RamdiskOrder) -> Result<Job, Error> {
         let name = order.name.as_str();
-        let disk = match keep::find(&configured::loaded(order.config.as_ref()), name) {
+        let disk = match ramdisk::find(&configured::loaded(order.config.as_ref()), name) {
             // The disk is no longer configured, but its snapshots can be read, and what is in it can be saved.
             Err(error) if error.kind == ErrorKind::NotFound => match verb {
-                "verify" | "export" => keep::orphan(name).ok_or(error)?,
-                "save" => keep::left_over(name).ok_or(error)?,
+                "verify" | "export" => ramdisk::orphan(name).ok_or(error)?,
+                "save" => ramdisk::left_over(name).ok_or(error)?,
                 _ => return Err(error),
             },
             found => found?,
@@ -175,7 +176,7 @@ impl Job {
         // The time of others does not count.
         self.deadline = Instant::now() + Duration::from_secs(self.disk.keep.time_limit);
         // Read only now: other work on the disk may have changed it.
-        self.disk.spared = self.disk.spared.or_else(|| keep::restore_wanted(&name));
+        self.disk.spared = self.disk.spared.or_else(|| ramdisk::restore_wanted(&name));
         Ok(())
     }
 
@@ -203,7 +204,7 @@ impl Job {
     /// Runs an archive operation with progress.
     fn watched<T>(
         &mut self,
-        work: impl FnOnce(&Calls, &Ramdisk, ramdisk::Watcher<'_>) -> Result<T, Error>,
+        work: impl FnOnce(&Calls, &Ramdisk, store::Watcher<'_>) -> Result<T, Error>,
     ) -> Result<T, Stopped> {
         let (calls, disk) = (self.calls.clone(), self.disk.clone());
         let done = work(&calls, &disk, &mut |progress| self.progress(progress));
@@ -213,7 +214,7 @@ impl Job {
     /// As [`Job::watched`], in the claimed store.
     fn watched_in<T>(
         &mut self,
-        work: impl FnOnce(&Calls, &Ramdisk, &Store, ramdisk::Watcher<'_>) -> Result<T, Error>,
+        work: impl FnOnce(&Calls, &Ramdisk, &Store, store::Watcher<'_>) -> Result<T, Error>,
     ) -> Result<T, Stopped> {
         let Some(store) = self.store.take() else {
             return Err(Error::failed("the store is not claimed").into());
@@ -236,7 +237,7 @@ impl Job {
 
     /// Publishes the status. Without that, the work is the same.
     fn publish(&self, change: impl FnOnce(&mut RamdiskStatus)) {
-        if let Err(error) = keep::publish(&self.disk, change) {
+        if let Err(error) = ramdisk::publish(&self.disk, change) {
             warn(&self.disk.name, &format!("its status is not published: {error}"));
         }
     }
@@ -265,7 +266,7 @@ fn warn(name: &str, text: &str) {
 
 fn save(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let (name, reason) = (order.name.as_str(), order.reason);
-    if keep::is_passthrough(name) {
+    if ramdisk::is_passthrough(name) {
         return Ok(format!("{name}: not in use, nothing to save"));
     }
     let last = reason == SaveReason::Stop;
@@ -288,14 +289,14 @@ fn save(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let gives_up = last && shutdown::is_begun(Path::new("/"), &place_unit(name));
     let request = Request { reason, force: false, last, gives_up };
     let saved =
-        job.watched_in(|calls, disk, store, watcher| ramdisk::save_in(calls, disk, store, request, watcher));
+        job.watched_in(|calls, disk, store, watcher| store::save_in(calls, disk, store, request, watcher));
     let (result, mut message, omitted) = match saved {
         Ok(Saved::Unchanged { generation, omitted }) => {
             (SaveResult::Unchanged, format!("nothing has changed since snapshot {generation}"), omitted)
         }
-        Ok(Saved::Written { generation, manifest, pruned, warnings }) => {
+        Ok(Saved::Written { generation, manifest, written_bytes, pruned, warnings }) => {
             notes.extend(warnings);
-            let (files, size) = (manifest.contents.files, human(manifest.archive_bytes));
+            let (files, size) = (manifest.contents.files, human(written_bytes));
             let pruned = match pruned.len() {
                 0 => String::new(),
                 count => format!(", {count} pruned"),
@@ -305,7 +306,7 @@ fn save(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
                 0 => String::new(),
                 count => format!(", without {count} that cannot be saved (sockets, mounts)"),
             };
-            let message = format!("snapshot {generation}: {files} {noun} in {size}{pruned}{skipped}");
+            let message = format!("snapshot {generation}: {files} {noun}, {size} written{pruned}{skipped}");
             (SaveResult::Ok, message, manifest.omitted)
         }
         Err(Stopped::Cancelled(message)) if last => {
@@ -348,7 +349,7 @@ fn failed_save(job: &Job, error: Error) -> Stopped {
 }
 
 fn refresh(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
-    keep::publish(&job.disk, |_| {})?;
+    ramdisk::publish(&job.disk, |_| {})?;
     Ok(format!("{}: snapshots checked", order.name))
 }
 

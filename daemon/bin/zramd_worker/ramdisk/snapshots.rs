@@ -1,7 +1,6 @@
 //! Operations on the snapshots of a disk.
 
 use engine::ramdisk;
-use engine::ramdisk::keep;
 use engine::work::Stopped;
 use engine::{Error, ErrorKind};
 use host::Host;
@@ -17,16 +16,15 @@ fn chosen(order: &RamdiskOrder) -> Result<u64, Error> {
 
 pub(super) fn verify(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = order.snapshot;
-    let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
-    let (entries, size) = (entries(checked.found.entries), human(checked.found.bytes));
-    let left_out = left_out(&order.name, &checked.found.omitted);
-    Ok(format!("{}: snapshot {} is good: {entries}, {size}{left_out}", order.name, checked.generation))
+    let checked = job.watched(|calls, disk, watcher| store::verify(calls, disk, number, watcher))?;
+    let (entries, size) = (entries(checked.entries), human(checked.bytes));
+    Ok(format!("{}: snapshot {} is good: {entries}, {size}", order.name, checked.generation))
 }
 
 pub(super) fn export(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let to = order.to.as_ref().ok_or_else(|| Error::failed("into which directory?"))?;
     let number = order.snapshot;
-    let extracted = job.watched(|calls, disk, watcher| ramdisk::export(calls, disk, number, to, watcher))?;
+    let extracted = job.watched(|calls, disk, watcher| store::export(calls, disk, number, to, watcher))?;
     let size = human(extracted.bytes);
     let left_out = left_out(&order.name, &extracted.omitted);
     Ok(format!("{}: {}, {size} in {}{left_out}", order.name, entries(extracted.entries), to.display()))
@@ -34,21 +32,21 @@ pub(super) fn export(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stop
 
 pub(super) fn pin(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = chosen(order)?;
-    ramdisk::pin(&job.calls, &job.disk, number, Some(order.why.as_deref().unwrap_or("asked for")))?;
+    store::pin(&job.calls, &job.disk, number, Some(order.why.as_deref().unwrap_or("asked for")))?;
     job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is kept until it is unpinned", order.name))
 }
 
 pub(super) fn unpin(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = chosen(order)?;
-    ramdisk::pin(&job.calls, &job.disk, number, None)?;
+    store::pin(&job.calls, &job.disk, number, None)?;
     job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is no longer pinned", order.name))
 }
 
 pub(super) fn delete(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = chosen(order)?;
-    job.watched(|calls, disk, watcher| ramdisk::delete_spare(calls, disk, number, watcher))?;
+    job.watched(|calls, disk, watcher| store::delete_spare(calls, disk, number, watcher))?;
     job.publish(|_| {});
     Ok(format!("{}: snapshot {number} is deleted", order.name))
 }
@@ -57,10 +55,10 @@ pub(super) fn delete(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stop
 pub(super) fn prepare_restore(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let name = order.name.as_str();
     let number = order.snapshot;
-    let checked = job.watched(|calls, disk, watcher| ramdisk::verify(calls, disk, number, watcher))?;
-    if let Some(hold) = ramdisk::check_size(&job.calls, &job.disk, checked.generation)? {
+    let checked = job.watched(|calls, disk, watcher| store::verify(calls, disk, number, watcher))?;
+    if let Some(hold) = store::check_size(&job.calls, &job.disk, checked.generation)? {
         // Until the disk is larger, later saves must not replace it.
-        let held = ramdisk::hold(&job.calls, &job.disk, checked.generation, hold.clone());
+        let held = store::hold(&job.calls, &job.disk, checked.generation, hold.clone());
         if let Err(error) = held {
             warn(name, &error.to_string());
         }
@@ -75,15 +73,15 @@ pub(super) fn prepare_restore(job: &mut Job, order: &RamdiskOrder) -> Result<Str
     }
     job.disk.spared = Some(checked.generation);
     save(job, &RamdiskOrder { reason: SaveReason::Restore, ..RamdiskOrder::named(name) })?;
-    keep::want_restore(name, Some(checked.generation))?;
+    ramdisk::want_restore(name, Some(checked.generation))?;
     Ok(format!("{name}: snapshot {} is loaded next", checked.generation))
 }
 
 pub(super) fn cancel_restore(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
-    keep::want_restore(&order.name, None)?;
+    ramdisk::want_restore(&order.name, None)?;
     job.publish(|_| {});
     let place = &job.disk.place;
-    let is_mounted = ramdisk::is_mounted(&job.calls, place);
+    let is_mounted = store::is_mounted(&job.calls, place);
     let users =
         if is_mounted { LinuxHost::new("/").mount_users(&place.to_string_lossy()) } else { Vec::new() };
     if !users.is_empty() {

@@ -163,24 +163,6 @@ impl Calls {
         Ok(rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(mode))?)
     }
 
-    /// Creates a file without a name, and opens it for reading and writing.
-    pub fn create_unnamed(&self, directory: BorrowedFd<'_>) -> Result<OwnedFd> {
-        self.enter("open(O_TMPFILE)", String::new)?;
-        if !self.has_unnamed() {
-            return Err(Errno(libc::EOPNOTSUPP));
-        }
-        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o600))?)
-    }
-
-    /// Links an unnamed file to a name, which must be free.
-    pub fn name(&self, file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &str) -> Result<()> {
-        self.enter("linkat", || name.to_owned())?;
-        let from = proc_path(file, b"");
-        rustix::fs::linkat(rustix::fs::CWD, from.as_slice(), directory, name, AtFlags::SYMLINK_FOLLOW)?;
-        self.leave()
-    }
-
     /// Makes a hard link.
     pub fn link(&self, from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Result<()> {
         self.enter("linkat", || new.escape_ascii().to_string())?;
@@ -283,13 +265,6 @@ impl Calls {
     pub fn read(&self, file: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
         let most = self.transfer("read", buffer.len())?;
         Ok(retry_on_intr(|| rustix::io::read(file, &mut buffer[..most]))?)
-    }
-
-    /// Seeks to the start.
-    pub fn rewind(&self, file: BorrowedFd<'_>) -> Result<()> {
-        self.enter("lseek", String::new)?;
-        rustix::fs::seek(file, SeekFrom::Start(0))?;
-        Ok(())
     }
 
     /// Writes some of `data`, and returns the number of bytes.

@@ -9,8 +9,6 @@ use crate::script::{Fault, Script};
 #[derive(Debug, Default)]
 struct Scripted {
     script: Script,
-    /// The file system of the store does not support files without a name.
-    all_named: bool,
     /// The process is killed after this call if it changes the store, otherwise before the next one.
     dying: bool,
     dead: bool,
@@ -31,16 +29,7 @@ impl Calls {
 
     /// With a fault at call `number`; `None` only counts the calls.
     pub fn with_fault(fault: Option<(usize, Fault)>) -> Calls {
-        Calls::scripted(fault, false)
-    }
-
-    /// The same without support for unnamed files, as on many FUSE and some network file systems.
-    pub fn all_named(fault: Option<(usize, Fault)>) -> Calls {
-        Calls::scripted(fault, true)
-    }
-
-    fn scripted(fault: Option<(usize, Fault)>, all_named: bool) -> Calls {
-        let scripted = Scripted { script: Script::new(fault), all_named, ..Scripted::default() };
+        let scripted = Scripted { script: Script::new(fault), ..Scripted::default() };
         Calls(Some(Arc::new(Mutex::new(scripted))))
     }
 
@@ -51,11 +40,6 @@ impl Calls {
     /// All calls so far, as text; empty without a script.
     pub fn transcript(&self) -> Vec<String> {
         self.state().map(|scripted| scripted.script.transcript.clone()).unwrap_or_default()
-    }
-
-    /// Whether files without a name are supported, as far as the script decides this.
-    pub(super) fn has_unnamed(&self) -> bool {
-        self.state().is_none_or(|scripted| !scripted.all_named)
     }
 
     /// Called before a system call.

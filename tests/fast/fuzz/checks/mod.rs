@@ -15,13 +15,14 @@ use logic::unit_name;
 type Check = fn(&[u8]);
 
 /// Every check by name, which is that of the fuzz target and of its directory of seeds.
-pub const ALL: [(&str, Check); 11] = [
+pub const ALL: [(&str, Check); 12] = [
     ("algorithm", algorithm),
     ("block_device", block_device),
     ("cmdline", config::cmdline),
     ("config", config::config),
-    ("ramdisk_archive", ramdisk::archive),
+    ("ramdisk_frames", ramdisk::frames),
     ("ramdisk_manifest", ramdisk::manifest),
+    ("ramdisk_tree", ramdisk::tree),
     ("expr", expr),
     ("kernel_files", kernel::files),
     ("overlay", config::overlay),

@@ -1,5 +1,6 @@
 //! Loads a generation into a RAM disk.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -8,18 +9,18 @@ use host::Errno;
 use host::linux::files;
 use host::linux::ramdisk::Calls;
 use logic::ramdisk::hold::Hold;
-use logic::ramdisk::manifest::Manifest;
+use logic::ramdisk::manifest::{Manifest, Unusable};
 use logic::ramdisk::state::{LoadRecord, Outcome, Place, Root, State};
 use logic::ramdisk::{Mode, OnFailure};
 
-use super::archive::ArchiveReader;
-use super::export::{Readable, readable, rebuilt};
-use super::extract::{Extracted, Options, extract, is_empty, wipe};
+use super::directory::{Generation, Listing, Store};
+use super::export::{look, rebuilt, text};
+use super::extract::{OnDamage, Options, extract, is_empty, unshelve, wipe};
+use super::extracted::Extracted;
+use super::frames::threads;
 use super::pack::pack;
-use super::pipe::{Chunks, Pipe};
-use super::store::{Generation, Listing, Store};
+use super::shelf::Shelf;
 use super::transfer_error::{TransferError, at, below, check_fit};
-use super::unpack::unpack;
 use super::walk::walk;
 use super::{Progress, Ramdisk, Watcher, refuse_kernel, root};
 
@@ -165,8 +166,10 @@ struct Job<'a> {
 /// Result of trying to load one generation.
 enum Attempt {
     Loaded(Extracted),
-    /// It is damaged: it is set aside, and an older one is tried.
+    /// Its tree is damaged: it is set aside, and an older one is tried.
     Broken(String),
+    /// Contents of some of its files are damaged: an older one is tried, and if that is no better, this one without them.
+    Damaged(String),
     /// It may be good, but cannot be loaded for a reason of this program or machine: it is held, and an older one is tried.
     Held(Hold, Option<Error>),
     /// It is good, but loading any other would fail as well.
@@ -246,44 +249,38 @@ impl<'a> Job<'a> {
 
     fn run(&mut self, watcher: Watcher<'_>) -> Result<Loaded, Error> {
         if self.listing.is_virgin() {
-            return self.first_use(watcher);
+            let mut loaded = self.first_use(watcher)?;
+            loaded.warnings.extend(old_text(self.disk, &self.listing.old));
+            return Ok(loaded);
         }
-        let mut refused = Vec::new();
-        let mut warnings = Vec::new();
+        let mut shelf = Shelf::open(self.store, &self.listing, &BTreeSet::new())?;
+        shelf.is_read_whole = true;
+        let (mut refused, mut warnings, mut broken) = (Vec::new(), Vec::new(), Vec::new());
         let mut reason: Option<Error> = None;
         let mut is_held = false;
-        for generation in &std::mem::take(&mut self.listing.generations) {
+        let mut loaded = None;
+        let generations = std::mem::take(&mut self.listing.generations);
+        let mut damaged: Vec<&Generation> = Vec::new();
+        for generation in &generations {
             let number = generation.number;
-            match self.attempt(generation, watcher, &mut warnings) {
+            match self.attempt(generation, &mut shelf, OnDamage::Fail, watcher) {
                 Attempt::Loaded(extracted) => {
-                    if let Err(error) = self.store.loaded(number, &extracted, &mut self.state) {
-                        warnings.push(error.to_string());
-                    }
-                    if !extracted.omitted.is_empty() {
-                        warnings.push(extracted.omitted.report());
-                    }
-                    warnings.extend(reason.map(|error| error.full()));
-                    let outcome = if refused.is_empty() { Outcome::Loaded } else { Outcome::Fallback };
-                    let made_at_usec =
-                        generation.manifest.as_ref().ok().map(|manifest| manifest.began_at_usec);
-                    let loaded = Loaded {
-                        generation: Some(number),
-                        made_at_usec,
-                        extracted,
-                        refused,
-                        warnings,
-                        ..Loaded::new(outcome)
-                    };
-                    return Ok(loaded);
+                    loaded = Some((generation, extracted));
+                    break;
                 }
                 Attempt::Broken(why) => {
-                    if let Err(error) = self.store.set_aside(number) {
-                        warnings.push(error.to_string());
+                    broken.push(number);
+                    refused.push((number, why));
+                }
+                Attempt::Damaged(why) => {
+                    damaged.push(generation);
+                    // The older ones follow `keep`.
+                    if !std::mem::replace(&mut is_held, true) {
+                        self.hold(number, Hold::Other { why: why.clone() }, &mut warnings);
                     }
                     refused.push((number, why));
                 }
                 Attempt::Held(hold, error) => {
-                    // The older ones follow `keep`.
                     if !std::mem::replace(&mut is_held, true) {
                         self.hold(number, hold.clone(), &mut warnings);
                     }
@@ -294,10 +291,51 @@ impl<'a> Job<'a> {
                     self.hold(number, Hold::Other { why: error.message.clone() }, &mut warnings);
                     refused.push((number, error.message.clone()));
                     reason = Some(error);
+                    damaged.clear();
                     break;
                 }
                 Attempt::Ended => return Err(TransferError::Ended.into()),
             }
+        }
+        for generation in damaged {
+            if loaded.is_some() {
+                break;
+            }
+            match self.attempt(generation, &mut shelf, OnDamage::Omit, watcher) {
+                Attempt::Loaded(extracted) => {
+                    refused.retain(|(number, _)| *number > generation.number);
+                    loaded = Some((generation, extracted));
+                }
+                Attempt::Ended => return Err(TransferError::Ended.into()),
+                // Its reason is that of the first attempt.
+                _ => {}
+            }
+        }
+        // They count as not stored, so that the next save writes them again.
+        self.state.damaged = shelf.damaged();
+        drop(shelf);
+        for number in broken {
+            if let Err(error) = self.store.set_aside(number) {
+                warnings.push(error.to_string());
+            }
+        }
+        if let Some((generation, extracted)) = loaded {
+            if let Err(error) = self.store.loaded(generation.number, &extracted, &mut self.state) {
+                warnings.push(error.to_string());
+            }
+            if !extracted.omitted.is_empty() {
+                warnings.push(extracted.omitted.report());
+            }
+            warnings.extend(reason.map(|error| error.full()));
+            let outcome = if refused.is_empty() { Outcome::Loaded } else { Outcome::Fallback };
+            return Ok(Loaded {
+                generation: Some(generation.number),
+                made_at_usec: generation.manifest.as_ref().ok().map(|manifest| manifest.began_at_usec),
+                extracted,
+                refused,
+                warnings,
+                ..Loaded::new(outcome)
+            });
         }
         let names: Vec<String> =
             refused.iter().map(|(number, why)| format!("snapshot {number}: {why}")).collect();
@@ -327,60 +365,58 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn attempt(&self, generation: &Generation, watcher: Watcher<'_>, warnings: &mut Vec<String>) -> Attempt {
-        let mut may_be_newer = false;
-        let why = match readable(generation) {
-            Readable::As(manifest) => match self.attempt_as(generation, manifest, &mut *watcher) {
-                Attempt::Broken(why) => why,
-                other => return other,
-            },
-            Readable::Perhaps(why) => why,
-            Readable::PerhapsNewer(why) => {
-                may_be_newer = true;
-                why
+    fn attempt(
+        &self,
+        generation: &Generation,
+        shelf: &mut Shelf<'_>,
+        on_damage: OnDamage,
+        watcher: Watcher<'_>,
+    ) -> Attempt {
+        if let Err(why @ Unusable::OtherVersion(_)) = &generation.manifest {
+            return Attempt::Held(Hold::Other { why: text(why) }, None);
+        }
+        let tree = match shelf.tree_of(generation.number) {
+            Ok(tree) => tree,
+            Err(TransferError::Bad(why)) => {
+                let broken = generation.manifest.as_ref().err().map(text);
+                return Attempt::Broken(broken.unwrap_or(format!("its tree is damaged: {why}")));
             }
-            Readable::Not(why) => return Attempt::Broken(why),
-            Readable::Newer(why) => return Attempt::Held(Hold::Other { why }, None),
-        };
-        // The archive has a checksum and an end of its own: perhaps only the manifest is damaged.
-        let archive = match rebuilt(self.calls, self.disk, self.store, generation, &mut *watcher) {
-            Ok(manifest) => manifest,
-            Err(TransferError::Ended) => return Attempt::Ended,
-            Err(TransferError::Bad(_) | TransferError::Unusable(_)) if may_be_newer => {
-                return Attempt::Held(Hold::Other { why }, None);
-            }
-            Err(TransferError::Bad(_) | TransferError::Unusable(_)) => return Attempt::Broken(why),
             Err(error) => return Attempt::Held(Hold::Other { why: error.to_string() }, None),
         };
-        let attempt = self.attempt_as(generation, &archive, watcher);
-        if matches!(attempt, Attempt::Loaded(_)) {
-            let number = generation.number;
-            warnings.push(format!("the manifest of snapshot {number} is damaged, its archive is not: {why}"));
-            // Loading works from a read-only store, too.
-            self.store.describe(number, &archive).ok();
+        // Perhaps only the manifest is damaged.
+        let manifest = match &generation.manifest {
+            Ok(manifest) => manifest.clone(),
+            Err(_) => match rebuilt(self.disk, &tree, shelf) {
+                Ok(manifest) => manifest,
+                Err(error) => return Attempt::Held(Hold::Other { why: error.to_string() }, None),
+            },
+        };
+        let manifest = &manifest;
+        if on_damage == OnDamage::Fail {
+            match look(&tree, shelf, &mut |_| {}) {
+                Ok(looked) if looked.damaged.is_empty() => {}
+                Ok(looked) => return Attempt::Damaged(looked.damaged.summary()),
+                Err(error) => return Attempt::Held(Hold::Other { why: error.to_string() }, None),
+            }
         }
-        attempt
-    }
-
-    fn attempt_as(&self, generation: &Generation, manifest: &Manifest, watcher: Watcher<'_>) -> Attempt {
         let mode = if self.disk.keep.mode == Mode::Skeleton { Mode::Skeleton } else { manifest.mode };
         let options = Options { mode, threads: threads(), doing: "loading", total: manifest.contents.bytes };
-        let archive = self.store.open_archive(generation.number).map_err(TransferError::Archive);
-        let extracted = archive.and_then(|archive| {
-            unpack(self.calls, archive.as_fd(), manifest, |reader| {
-                extract(self.calls, reader, self.place.as_fd(), options, watcher)
-            })
+        let extracted = extract(self.calls, self.place.as_fd(), options, watcher, |builder| {
+            unshelve(&tree, shelf, builder, on_damage)
         });
         let error = match extracted {
             Ok(extracted) => return Attempt::Loaded(extracted),
-            Err(error) => self.store.of_archive(generation.number, below(&self.disk.place, error)),
+            Err(error) => below(&self.disk.place, error),
         };
         if let Err(left) = self.empty() {
             return Attempt::Impossible(Error::from(error).join(left));
         }
         match error {
-            TransferError::Bad(why) => Attempt::Broken(format!("its archive is damaged: {why}")),
-            TransferError::Unusable(_) | TransferError::Archive(_) => {
+            TransferError::Bad(why) => {
+                let looked = look(&tree, shelf, &mut |_| {}).unwrap_or_default();
+                Attempt::Damaged(if looked.damaged.is_empty() { why } else { looked.damaged.summary() })
+            }
+            TransferError::Unusable(_) | TransferError::Store(_) => {
                 Attempt::Held(Hold::Other { why: error.to_string() }, None)
             }
             TransferError::Tree(_) => match Error::from(error) {
@@ -453,36 +489,24 @@ impl<'a> Job<'a> {
         let what = format!(" is not filled from {}", seed.display());
         check_fit(self.disk, &what, &tree.contents, found.free_bytes(), found.space.free_inodes)?;
         let options = Options { mode, threads: threads(), doing: "copying", total: tree.contents.bytes };
-        let (mut pipe, receiver) = Pipe::new();
-        std::thread::scope(|scope| {
-            let packing = scope.spawn(|| {
-                let packed = pack(self.calls, source, &tree, mode, &mut pipe, "copying", &mut |_| true);
-                match &packed {
-                    // If the receiver is gone, it reports the error itself.
-                    Ok(_) => pipe.finish().ok(),
-                    Err(_) => None,
-                };
-                packed
-            });
-            let mut reader = ArchiveReader::new(Chunks::new(receiver));
-            let extracted = extract(self.calls, &mut reader, self.place.as_fd(), options, watcher);
-            // Ends a packer that is still writing.
-            drop(reader);
-            let packed = packing.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
-            // Of the two errors, the one of the source tree is the cause; otherwise the one of the extractor.
-            match packed {
-                Err(error @ TransferError::Tree(_)) => Err(error.into()),
-                packed => extracted
-                    .and_then(|mut extracted| {
-                        extracted.omitted.extend(&packed?.omitted);
-                        Ok(extracted)
-                    })
-                    .map_err(Error::from),
-            }
-        })
+        let mut packed = None;
+        let extracted = extract(self.calls, self.place.as_fd(), options, watcher, |builder| {
+            packed = Some(pack(self.calls, source, &tree, mode, builder, "copying", &mut |_| true)?);
+            Ok(())
+        });
+        let mut extracted = extracted?;
+        if let Some(packed) = packed {
+            extracted.omitted.extend(&packed.omitted);
+        }
+        Ok(extracted)
     }
 }
 
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+/// Names snapshots of earlier versions, and how to unpack them.
+pub fn old_text(disk: &Ramdisk, old: &[String]) -> Option<String> {
+    let name = old.last()?;
+    let (count, store, mount_point) = (old.len(), disk.store().display(), disk.mount_point.display());
+    Some(format!(
+        "{store} has {count} snapshots in the format of an earlier version; unpack one with `zstd -dc {store}/{name} | tar -x --xattrs --acls -C {mount_point}`, then remove gen-*.tar.zst and gen-*.json there"
+    ))
 }

@@ -5,19 +5,22 @@
 //! disk, and one that cannot be loaded is renamed. All of it runs in `zramd-worker`; only [`status`] is for all
 //! processes.
 
-mod archive;
+mod compact;
+mod directory;
 mod export;
 mod extract;
-pub mod keep;
+mod extracted;
+pub mod format;
+mod frames;
 mod load;
 mod open_directories;
 mod pack;
-mod pipe;
+mod read;
 mod root;
 mod save;
-mod store;
+mod shelf;
+mod sink;
 mod transfer_error;
-mod unpack;
 mod walk;
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,14 +33,15 @@ use host::linux::ramdisk::Calls;
 use logic::ramdisk::KeepSettings;
 use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::Manifest;
+use logic::ramdisk::rest_name;
 use logic::ramdisk::state::State;
 
-use super::{Error, ErrorKind};
-pub use archive::{ArchiveReader, Found, Refused};
+use directory::Listing;
+pub use directory::{Generation, Store};
 pub use export::{Checked, check_size, export, verify};
-pub use load::{Loaded, adopt, load, load_from, restored_in};
+pub use load::{Loaded, adopt, load, load_from, old_text, restored_in};
+pub use logic::error::{Error, ErrorKind};
 pub use save::{Request, Room, Saved, next_save, save, save_in};
-pub use store::{Generation, Store};
 pub use transfer_error::TransferError;
 
 /// A RAM disk and the settings of its snapshots.
@@ -90,6 +94,10 @@ pub struct Status {
     pub generations: Vec<Generation>,
     /// Names of the files that were set aside.
     pub bad: Vec<String>,
+    /// Names of archives of an earlier version, which are not read.
+    pub old: Vec<String>,
+    /// Bytes of all files with contents.
+    pub bytes: u64,
 }
 
 impl Status {
@@ -105,10 +113,18 @@ impl Status {
 /// State and generations of a RAM disk. Empty if there is no store yet.
 pub fn status(calls: &Calls, disk: &Ramdisk) -> Result<Status, Error> {
     let Some(store) = Store::glance(calls, disk)? else {
-        return Ok(Status { state: State::default(), generations: Vec::new(), bad: Vec::new() });
+        return Ok(Status {
+            state: State::default(),
+            generations: Vec::new(),
+            bad: Vec::new(),
+            old: Vec::new(),
+            bytes: 0,
+        });
     };
     let listing = store.listing()?;
-    Ok(Status { state: store.state()?, generations: listing.generations, bad: listing.bad })
+    let bytes = listing.bytes();
+    let Listing { generations, bad, old, .. } = listing;
+    Ok(Status { state: store.state()?, generations, bad, old, bytes })
 }
 
 /// Refuses a kernel without openat2(2) (before 5.6), which loading needs in order not to follow links.
@@ -169,13 +185,18 @@ pub fn delete_spare(calls: &Calls, disk: &Ramdisk, number: u64, watcher: Watcher
     delete(calls, disk, number)
 }
 
-/// Deletes a generation that is not pinned, including its files that were set aside.
+/// Deletes a generation that is not pinned, or its file that was set aside. Contents that others need stay.
 pub fn delete(calls: &Calls, disk: &Ramdisk, generation: u64) -> Result<(), Error> {
     let store = Store::lock_existing(calls, disk)?;
-    let mut found = store.listing()?.generations;
-    found.retain(|found| found.number == generation);
-    refuse_pinned(disk, &found)?;
-    store.delete(generation)
+    let Listing { mut generations, files, .. } = store.listing()?;
+    generations.retain(|found| found.number == generation);
+    refuse_pinned(disk, &generations)?;
+    if !files.iter().any(|file| file.number == generation && file.name != rest_name(generation)) {
+        let message = format!("there is no snapshot {generation} in {}", disk.store().display());
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    save::remove(&store, &[generation], &store.state()?.damaged)?;
+    store.sync()
 }
 
 fn refuse_pinned(disk: &Ramdisk, generations: &[Generation]) -> Result<(), Error> {

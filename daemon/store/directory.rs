@@ -1,5 +1,6 @@
 //! The store: the directory of a RAM disk's generations.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -14,11 +15,15 @@ use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::{Manifest, Unusable};
 use logic::ramdisk::paths::Foreign;
 use logic::ramdisk::state::State;
-use logic::ramdisk::{StoreFile, archive_name, classify, hold_name, manifest_name, paths, pin_name};
+use logic::ramdisk::{
+    StoreFile, bad_name, classify, generation_name, hold_name, limits, paths, pin_name, rest_name,
+};
 
 use super::Ramdisk;
-use super::extract::Extracted;
-use super::transfer_error::{TransferError, at, in_store, not_opened};
+use super::extracted::Extracted;
+use super::format::{self, Footer};
+use super::read::{footer, section};
+use super::transfer_error::{TransferError, again, at, in_store, is_damage, not_opened};
 
 const STATE: &str = "state.json";
 /// How long to wait for another save or load with the same store.
@@ -51,8 +56,8 @@ pub struct Generation {
     pub number: u64,
     /// Its manifest, or why that cannot be used.
     pub manifest: Result<Manifest, Unusable>,
-    /// Size of its archive.
-    pub archive_bytes: u64,
+    /// Size of its file. Contents that other generations have, too, may be in other files.
+    pub stored_bytes: u64,
     /// Why it is pinned by the administrator, if it is.
     pub pinned: Option<String>,
     /// Why it was not loaded, or not completely, although it is intact: it is pinned, too.
@@ -66,10 +71,19 @@ impl Generation {
         self.pinned.clone().or_else(held)
     }
 
-    /// Whether it is good, as far as can be told without reading its archive.
+    /// Whether it is good, as far as can be told without reading its tree and contents.
     pub fn is_whole(&self) -> bool {
-        self.manifest.as_ref().is_ok_and(|manifest| manifest.archive_bytes == self.archive_bytes)
+        self.manifest.is_ok()
     }
+}
+
+/// A file with contents: a generation, or what is left of one.
+#[derive(Debug, Clone)]
+pub struct File {
+    pub number: u64,
+    pub name: String,
+    pub size: u64,
+    pub footer: Result<Footer, format::Unusable>,
 }
 
 /// Contents of a store.
@@ -79,9 +93,11 @@ pub struct Listing {
     pub generations: Vec<Generation>,
     /// Names of the files that were set aside.
     pub bad: Vec<String>,
-    /// Archives without manifest.
-    lone_archives: Vec<u64>,
-    /// Other files left behind by interrupted saves.
+    /// All files with contents.
+    pub files: Vec<File>,
+    /// Archives in the format of versions before the first release, which this one does not read.
+    pub old: Vec<String>,
+    /// Files left behind by interrupted saves.
     leftovers: Vec<String>,
     /// Number of the next generation: greater than that of every file.
     pub next: u64,
@@ -92,8 +108,8 @@ impl Listing {
     /// counted nor pruned.
     pub fn kept(&self, disk: &Ramdisk) -> Vec<Kept> {
         let usable = |generation: &Generation| {
-            let manifest = generation.manifest.as_ref().ok().filter(|_| generation.is_whole())?;
-            let (number, bytes) = (generation.number, generation.archive_bytes);
+            let manifest = generation.manifest.as_ref().ok()?;
+            let (number, bytes) = (generation.number, generation.stored_bytes);
             let pin = match (&generation.pinned, &generation.held) {
                 (Some(_), _) => Pin::Asked,
                 _ if disk.spared == Some(number) => Pin::Asked,
@@ -121,7 +137,12 @@ impl Listing {
 
     /// Whether there has never been a generation.
     pub fn is_virgin(&self) -> bool {
-        self.generations.is_empty() && self.bad.is_empty()
+        self.files.is_empty()
+    }
+
+    /// Bytes of all files with contents.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
     }
 }
 
@@ -141,14 +162,6 @@ pub struct Store {
 struct Note {
     directory: Box<Store>,
     name: String,
-}
-
-/// An archive that is being written.
-#[derive(Debug)]
-pub struct Draft {
-    pub file: OwnedFd,
-    /// Its temporary name, on file systems without unnamed files.
-    name: Option<String>,
 }
 
 impl Store {
@@ -290,16 +303,22 @@ impl Store {
         let names = self.calls.list(self.fd()).map_err(at(&self.path, "list"))?;
         let names: Vec<String> = names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect();
         let mut listing = Listing { next: 1, ..Listing::default() };
-        let (mut archives, mut manifests) = (BTreeSet::new(), BTreeSet::new());
         let (mut pins, mut holds) = (BTreeMap::new(), BTreeMap::new());
+        let mut numbers = BTreeSet::new();
         for name in names {
             let number = match classify(&name) {
-                StoreFile::Archive(number) => {
-                    archives.insert(number);
+                StoreFile::Generation(number) => {
+                    numbers.insert(number);
+                    self.add_file(&mut listing, number, name)?;
                     number
                 }
-                StoreFile::Manifest(number) => {
-                    manifests.insert(number);
+                StoreFile::Rest(number) => {
+                    self.add_file(&mut listing, number, name)?;
+                    number
+                }
+                StoreFile::Bad(number) => {
+                    listing.bad.push(name.clone());
+                    self.add_file(&mut listing, number, name)?;
                     number
                 }
                 StoreFile::Pin(number) => {
@@ -310,8 +329,11 @@ impl Store {
                     holds.insert(number, Hold::parse(&self.text(&name)?.unwrap_or_default()));
                     number
                 }
-                StoreFile::Bad(number) => {
-                    listing.bad.push(name);
+                StoreFile::Old(number) => {
+                    if name.ends_with(".tar.zst") {
+                        listing.old.push(name);
+                    }
+                    numbers.insert(number);
                     number
                 }
                 StoreFile::Partial => {
@@ -322,34 +344,67 @@ impl Store {
             };
             listing.next = listing.next.max(number.saturating_add(1));
         }
-        listing.lone_archives = archives.difference(&manifests).copied().collect();
-        listing.leftovers.extend(manifests.difference(&archives).map(|number| manifest_name(*number)));
-        listing
-            .leftovers
-            .extend(pins.keys().filter(|number| !archives.contains(number)).map(|number| pin_name(*number)));
-        listing.leftovers.extend(
-            holds.keys().filter(|number| !archives.contains(number)).map(|number| hold_name(*number)),
-        );
+        let is_lone = |number: &&u64| !numbers.contains(number);
+        listing.leftovers.extend(pins.keys().filter(is_lone).map(|number| pin_name(*number)));
+        listing.leftovers.extend(holds.keys().filter(is_lone).map(|number| hold_name(*number)));
         if let Some((number, hold)) = self.state()?.hold {
             holds.entry(number).or_insert(hold);
         }
-        for number in archives.iter().rev() {
-            let manifest = match self.text(&manifest_name(*number))? {
-                Some(text) => Manifest::parse(&text),
-                None => Err(Unusable::Missing),
-            };
-            let archive = archive_name(*number);
-            let meta =
-                self.calls.look(self.fd(), archive.as_bytes()).map_err(self.at(&archive, "look at"))?;
+        let files = listing.files.iter().filter(|file| file.name == generation_name(file.number));
+        for File { number, name, size, footer } in files {
             listing.generations.push(Generation {
                 number: *number,
-                manifest,
-                archive_bytes: meta.size,
+                manifest: self.manifest(name, *number, footer)?,
+                stored_bytes: *size,
                 pinned: pins.get(number).map(|why| why.trim_end().to_owned()),
                 held: holds.remove(number),
             });
         }
+        listing.generations.sort_by_key(|generation| Reverse(generation.number));
         Ok(listing)
+    }
+
+    fn add_file(&self, listing: &mut Listing, number: u64, name: String) -> Result<(), Error> {
+        let (size, footer) = match again(|| self.calls.open_file(self.fd(), name.as_bytes())) {
+            // Removed in the meantime, for a listing without the lock.
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) if is_damage(errno) => (0, Err(format::Unusable::Broken)),
+            opened => {
+                let file = opened.map_err(self.at(&name, "open"))?;
+                let size = self.calls.look(file.as_fd(), b"").map_err(self.at(&name, "look at"))?.size;
+                let found = footer(&self.calls, file.as_fd(), size);
+                (size, found.map_err(|error| error.of(format_args!("{}/{name}", self.path)))?)
+            }
+        };
+        listing.files.push(File { number, name, size, footer });
+        Ok(())
+    }
+
+    fn manifest(
+        &self,
+        name: &str,
+        number: u64,
+        footer: &Result<Footer, format::Unusable>,
+    ) -> Result<Result<Manifest, Unusable>, Error> {
+        let footer = match footer {
+            Ok(footer) => footer,
+            Err(format::Unusable::Version(version)) => return Ok(Err(Unusable::OtherVersion(*version))),
+            Err(format::Unusable::Broken) => {
+                return Ok(Err(Unusable::Broken("its end is missing or damaged".to_owned())));
+            }
+        };
+        if footer.number != number {
+            let why = format!("it is generation {} under another name", footer.number);
+            return Ok(Err(Unusable::Broken(why)));
+        }
+        let file = self.calls.open_file(self.fd(), name.as_bytes()).map_err(self.at(name, "open"))?;
+        match section(&self.calls, file.as_fd(), footer.manifest, limits::SMALL_FILE) {
+            Ok(text) => Ok(Manifest::parse(&String::from_utf8_lossy(&text))),
+            Err(TransferError::Bad(why)) => {
+                Ok(Err(Unusable::Broken(format!("its manifest is damaged: {why}"))))
+            }
+            Err(error) => Err(error.of(format_args!("{}/{name}", self.path)).into()),
+        }
     }
 
     fn text(&self, name: &str) -> Result<Option<String>, Error> {
@@ -377,13 +432,23 @@ impl Store {
 
     /// Writes the state. Even if writing the file fails, [`Store::state`] may return the new state from the note.
     pub(super) fn write_state(&self, state: &State) -> Result<(), Error> {
-        if let Some(Note { directory, name }) = &self.note
-            && directory.replace(name, &state.text()).is_err()
-        {
+        self.write_note(state);
+        self.replace(STATE, &state.text())
+    }
+
+    /// As [`Store::write_state`], but only for the rest of this boot, if that can be written in memory: each write wears flash.
+    pub(super) fn note_state(&self, state: &State) -> Result<(), Error> {
+        if self.write_note(state) { Ok(()) } else { self.replace(STATE, &state.text()) }
+    }
+
+    fn write_note(&self, state: &State) -> bool {
+        let Some(Note { directory, name }) = &self.note else { return false };
+        let is_written = directory.replace(name, &state.text()).is_ok();
+        if !is_written {
             // An outdated note would count as the present state.
             directory.remove_if_there(name).ok();
         }
-        self.replace(STATE, &state.text())
+        is_written
     }
 
     /// Replaces a small file atomically; after a power failure it has either the old or the new contents.
@@ -410,48 +475,26 @@ impl Store {
         self.or_without(name, synced)
     }
 
-    /// Removes what interrupted saves left behind. An archive without its manifest is set aside, because it may still
-    /// be of use.
+    /// Removes what interrupted saves left behind.
     pub(super) fn clean(&self) -> Result<(), Error> {
-        let listing = self.listing()?;
-        for name in &listing.leftovers {
+        for name in &self.listing()?.leftovers {
             self.calls.remove(self.fd(), name.as_bytes(), false).map_err(self.at(name, "remove"))?;
         }
-        for number in &listing.lone_archives {
-            self.put_aside(&archive_name(*number))?;
-        }
         Ok(())
     }
 
-    /// Renames the files of a generation so that it is not tried again. Nothing is overwritten.
+    /// Renames a generation so that it is not tried again. Its contents can still be read.
     pub(super) fn set_aside(&self, number: u64) -> Result<(), Error> {
-        let name = manifest_name(number);
-        if self.text(&name)?.is_some() {
-            self.put_aside(&name)?;
-        }
-        self.put_aside(&archive_name(number))?;
+        self.rename(&generation_name(number), &bad_name(number), "set aside")?;
         self.sync()
     }
 
-    fn put_aside(&self, name: &str) -> Result<(), Error> {
-        let mut to = format!("{name}.bad");
-        for attempt in 2.. {
-            match self.calls.rename(self.fd(), name, &to, true) {
-                Err(Errno::EXIST) if attempt < 100 => to = format!("{name}.{attempt}.bad"),
-                renamed => return renamed.map_err(self.at(name, "set aside")),
-            }
-        }
-        Ok(())
+    fn rename(&self, from: &str, to: &str, operation: &'static str) -> Result<(), Error> {
+        self.calls.rename(self.fd(), from, to, true).map_err(self.at(from, operation))
     }
 
-    fn sync(&self) -> Result<(), Error> {
+    pub(super) fn sync(&self) -> Result<(), Error> {
         self.calls.sync(self.fd()).map_err(at(&self.path, "sync"))
-    }
-
-    /// Replaces the manifest of a generation.
-    pub(super) fn describe(&self, number: u64, manifest: &Manifest) -> Result<(), Error> {
-        self.replace(&manifest_name(number), &manifest.text())?;
-        self.sync()
     }
 
     /// Pins a generation, which protects it from being pruned.
@@ -519,29 +562,39 @@ impl Store {
         }
     }
 
-    /// Deletes a generation and its files that were set aside, the archive first: without that there is no generation.
-    pub(super) fn delete(&self, number: u64) -> Result<(), Error> {
-        let mut names =
-            vec![archive_name(number), manifest_name(number), pin_name(number), hold_name(number)];
-        let listing = self.listing()?;
-        names.extend(listing.bad.into_iter().filter(|name| classify(name) == StoreFile::Bad(number)));
-        let mut found = false;
-        for name in &names {
-            found |= self.remove_if_there(name)?;
+    /// Removes the names of these generations, and files that no other generation needs. Without a list of what the others need,
+    /// no file is removed.
+    pub(super) fn drop(&self, numbers: &[u64], needed: Option<&BTreeSet<u64>>) -> Result<(), Error> {
+        for file in &self.listing()?.files {
+            let is_generation = file.name == generation_name(file.number);
+            let goes = numbers.contains(&file.number);
+            if needed.is_some_and(|needed| !needed.contains(&file.number)) && (goes || !is_generation) {
+                // What was set aside is removed by request only.
+                if goes || file.name == rest_name(file.number) {
+                    self.remove_if_there(&file.name)?;
+                }
+            } else if goes && file.name != rest_name(file.number) {
+                self.rename(&file.name, &rest_name(file.number), "rename")?;
+            }
         }
-        if !found {
-            let message = format!("there is no snapshot {number} in {}", self.path);
-            return Err(Error::new(ErrorKind::NotFound, message));
+        for number in numbers {
+            self.remove_if_there(&pin_name(*number))?;
+            self.remove_if_there(&hold_name(*number))?;
         }
-        self.sync()
+        Ok(())
     }
 
-    /// Opens the archive of a generation.
-    pub(super) fn open_archive(&self, number: u64) -> Result<OwnedFd, HostError> {
-        let name = archive_name(number);
-        let fail = |operation: &str, errno| HostError::new(format!("{}/{name}", self.path), operation, errno);
-        let opened = self.calls.open_file(self.fd(), name.as_bytes()).map_err(|errno| fail("open", errno))?;
-        let (file, store) = (self.calls.look(opened.as_fd(), b""), self.calls.look(self.fd(), b""));
+    /// Opens a file with contents, which other users must not be able to change.
+    pub(super) fn open_file(&self, name: &str) -> Result<OwnedFd, TransferError> {
+        let object = || format!("{}/{name}", self.path);
+        let fail = |operation: &str, errno| match errno {
+            errno if is_damage(errno) => TransferError::Bad(errno.to_string()),
+            errno => TransferError::Store(HostError::new(object(), operation, errno)),
+        };
+        let opened = again(|| self.calls.open_file(self.fd(), name.as_bytes()));
+        let opened = opened.map_err(|errno| fail("open", errno))?;
+        let look = |file| again(|| self.calls.look(file, b""));
+        let (file, store) = (look(opened.as_fd()), look(self.fd()));
         let (file, store) =
             file.and_then(|file| Ok((file, store?))).map_err(|errno| fail("look at", errno))?;
         let is_ours = file.uid == 0 || file.uid == store.uid;
@@ -549,59 +602,34 @@ impl Store {
             return Ok(opened);
         }
         let text = "not loaded, because other users can change it; if you trust its contents, run `chown root` and `chmod 600`";
-        Err(HostError::text(format!("{}/{name}", self.path), "trust", text))
+        Err(TransferError::Unusable(format!("{}: {text}", object())))
     }
 
-    /// Adds the path of the archive to an error in reading it.
-    pub(super) fn of_archive(&self, number: u64, error: TransferError) -> TransferError {
-        match error {
-            TransferError::Archive(error) => {
-                let object = format!("{}/{}", self.path, archive_name(number));
-                TransferError::Archive(HostError { object, ..error })
-            }
-            other => other,
-        }
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
     }
 
-    /// Creates a file for the archive of generation `number`. If the file system supports that, it has no name yet and
-    /// disappears on exit.
-    pub(super) fn draft(&self, number: u64) -> Result<Draft, Error> {
-        match self.calls.create_unnamed(self.fd()) {
-            Ok(file) => return Ok(Draft { file, name: None }),
-            Err(Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL)) => {}
-            Err(errno) => return Err(in_store(HostError::new(&self.path, "create a file in", errno))),
-        }
-        let name = format!("{}.partial", archive_name(number));
-        let file = self.calls.create(self.fd(), name.as_bytes(), 0o600).map_err(self.at(&name, "create"))?;
-        Ok(Draft { file, name: Some(name) })
+    /// Creates the file of a save.
+    pub(super) fn create(&self, name: &str) -> Result<OwnedFd, HostError> {
+        let created = self.calls.create(self.fd(), name.as_bytes(), 0o600);
+        created.map_err(|errno| HostError::new(format!("{}/{name}", self.path), "create", errno))
     }
 
-    /// Removes a draft.
-    pub(super) fn discard(&self, draft: &Draft) {
-        if let Some(name) = &draft.name {
-            // On failure, the next save removes it.
-            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
-        }
+    /// Removes the file of a save that failed. If that fails, too, the next save removes it.
+    pub(super) fn discard(&self, name: &str) {
+        self.calls.remove(self.fd(), name.as_bytes(), false).ok();
     }
 
-    /// Turns a draft into a generation: all of it is on disk before it gets its name.
-    pub(super) fn commit(&self, number: u64, draft: &Draft, manifest: &Manifest) -> Result<(), Error> {
-        let (archive, name) = (archive_name(number), manifest_name(number));
-        self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
-        let partial = format!("{name}.partial");
-        self.write_small(&partial, &manifest.text())?;
-        let renamed = self.calls.rename(self.fd(), &partial, &name, true).map_err(self.at(&name, "name"));
-        self.or_without(&partial, renamed)?;
-        let named = match &draft.name {
-            None => self.calls.name(draft.file.as_fd(), self.fd(), &archive),
-            Some(partial) => self.calls.rename(self.fd(), partial, &archive, true),
-        };
-        if let Err(errno) = named {
-            self.calls.remove(self.fd(), name.as_bytes(), false).ok();
-            return Err(self.at(&archive, "name")(errno));
-        }
-        // On btrfs (seen with Linux 6.12), a file that was only synced before it had a name may be empty after a power cut.
-        self.calls.sync(draft.file.as_fd()).map_err(self.at(&archive, "sync"))?;
+    /// Gives the file of a save, all of which is on disk, the name of a generation.
+    pub(super) fn commit(&self, file: BorrowedFd<'_>, partial: &str, number: u64) -> Result<(), Error> {
+        let name = generation_name(number);
+        self.rename(partial, &name, "name")?;
+        // On btrfs (seen with Linux 6.12), a file that was only synced under another name may be empty after a power cut.
+        self.calls.sync(file).map_err(self.at(&name, "sync"))?;
         self.sync()
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
     }
 }

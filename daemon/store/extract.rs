@@ -1,8 +1,8 @@
-//! Extracts an archive into a tree, and nothing outside of it, whatever the archive contains: directories are opened
+//! Makes a tree, and nothing outside of it, whatever it is made from: directories are opened
 //! only below the root and never through links; everything else is created in such a directory under a single name.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,13 +13,16 @@ use host::linux::ramdisk::{Calls, Subject};
 use host::{Errno, HostError};
 use logic::ramdisk::Mode;
 use logic::ramdisk::directories::{Directories, TOP};
-use logic::ramdisk::entry::{Attribute, Body, Entry, Kind, Segment};
+use logic::ramdisk::entry::{Attribute, Kind};
 use logic::ramdisk::limits::{NAMED, shown};
-use logic::ramdisk::omitted::{Omitted, Reason};
-use logic::ramdisk::paths;
+use logic::ramdisk::omitted::Reason;
 
-use super::archive::{Admitted, ArchiveReader, Names, Refused};
+use super::extracted::Extracted;
+use super::format::tree::{Body, Entry, Placed, Places};
+use super::format::{self, tree};
 use super::open_directories::OpenDirectories;
+use super::shelf::{Shelf, hashes};
+use super::sink::Sink;
 use super::transfer_error::{TransferError, at, in_tree, is_of_entry};
 use super::walk::{LOST_AND_FOUND, is_of_fsck, is_reserved, join};
 use super::{Progress, Watcher};
@@ -30,35 +33,8 @@ const BATCH_FILES: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
 /// Maximum number of directories kept open while hard links are created.
 const OPEN: usize = 512;
-/// In sparse files, zero blocks become holes: saving may have filled some holes.
-const BLOCK: usize = 4096;
-
-/// Result of an extraction.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Extracted {
-    pub entries: u64,
-    /// Bytes of files.
-    pub bytes: u64,
-    /// Number of attributes that the file system does not support.
-    pub unsupported: u64,
-    /// Path and attribute of some of them.
-    pub unsupported_names: Vec<String>,
-    /// Entries that could not be created.
-    pub omitted: Omitted,
-}
-
-impl Extracted {
-    /// What could not be created, for people and without file names; `None` if there is nothing.
-    pub fn lost(&self) -> Option<String> {
-        let attributes = match self.unsupported {
-            0 => None,
-            count => Some(format!("{count} extended attributes that the file system does not support")),
-        };
-        let omitted = Some(self.omitted.summary()).filter(|_| !self.omitted.is_empty());
-        let lost: Vec<String> = omitted.into_iter().chain(attributes).collect();
-        (!lost.is_empty()).then(|| lost.join(", "))
-    }
-}
+/// In sparse files, zero pages become holes: saving has filled small holes.
+const PAGE: usize = 4096;
 
 /// Parameters of an extraction.
 #[derive(Debug, Clone, Copy)]
@@ -77,8 +53,10 @@ pub struct Options {
 struct Job {
     directory: Arc<OwnedFd>,
     entry: Entry,
-    data: std::ops::Range<usize>,
-    segments: Option<Vec<Segment>>,
+    /// The number of its directory.
+    number: usize,
+    /// Its data, and where that is in the file.
+    parts: Vec<(u64, Range<usize>)>,
 }
 
 struct Batch {
@@ -105,6 +83,8 @@ struct Site<'a> {
     failure: Mutex<Option<TransferError>>,
     /// Omitted entries and unsupported attributes; the totals are counted by one thread.
     made: Mutex<Extracted>,
+    /// The paths of all directories so far.
+    places: Mutex<Places>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -119,21 +99,27 @@ struct Link {
     target: Box<[u8]>,
 }
 
-/// Extracts the archive below `root`, which must be empty.
-pub fn extract<R: Read>(
+/// Makes the tree that `fill` adds to the builder, below `root`, which must be empty.
+pub fn extract(
     calls: &Calls,
-    reader: &mut ArchiveReader<R>,
     root: BorrowedFd<'_>,
     options: Options,
     watcher: Watcher<'_>,
+    fill: impl FnOnce(&mut Builder<'_>) -> Result<(), TransferError>,
 ) -> Result<Extracted, TransferError> {
-    let site = Site { calls, owns_all: calls.identity(), failure: Mutex::new(None), made: Mutex::default() };
+    let site = Site {
+        calls,
+        owns_all: calls.identity(),
+        failure: Mutex::new(None),
+        made: Mutex::default(),
+        places: Mutex::default(),
+    };
     // Nothing else can look in until the tree is complete, and new files inherit neither group nor ACL.
     for name in [&b"system.posix_acl_default"[..], b"system.posix_acl_access"] {
         calls.remove_attribute(root, name).map_err(in_tree(b"", "remove the ACL of"))?;
     }
     calls.set_mode(Subject::Open(root), 0o700).map_err(in_tree(b"", "set the mode of"))?;
-    let Extracted { entries, bytes, .. } = std::thread::scope(|scope| {
+    let (directories, links, result) = std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<Batch>(2 * options.threads);
         let receiver = Arc::new(Mutex::new(receiver));
         for _ in 0..options.threads {
@@ -141,37 +127,84 @@ pub fn extract<R: Read>(
             scope.spawn(move || work(site, &receiver));
         }
         drop(receiver);
-        let mut extractor = Extractor {
+        let mut builder = Builder {
             site: &site,
             root,
             options,
             watcher: &mut *watcher,
             sender,
             batch: Batch::new(),
+            present: Present::None,
             open_directories: OpenDirectories::new(calls, root),
-            names: Names::default(),
             directories: Vec::new(),
             links: Vec::new(),
             result: Extracted::default(),
         };
-        extractor.read(reader)?;
-        let Extractor { names, directories, links, result, sender, .. } = extractor;
+        fill(&mut builder)?;
+        builder.send()?;
+        let Builder { directories, links, result, sender, .. } = builder;
         // Closes the channel, so that the other threads end.
         drop(sender);
-        Ok((names.directories, directories, links, result))
-    })
-    .and_then(|(names, directories, links, result)| {
-        site.check()?;
-        let Options { doing, total: total_bytes, .. } = options;
-        let progress = Progress { doing, done_bytes: result.bytes, total_bytes };
-        let mut proceed = || if watcher(progress) { Ok(()) } else { Err(TransferError::Ended) };
-        make_links(&site, root, &names, links, &mut proceed)?;
-        dress_directories(&site, root, &names, &directories, &mut proceed)?;
-        Ok(result)
+        Ok::<_, TransferError>((directories, links, result))
     })?;
+    site.check()?;
+    let Options { doing, total: total_bytes, .. } = options;
+    let progress = Progress { doing, done_bytes: result.bytes, total_bytes };
+    let mut proceed = || if watcher(progress) { Ok(()) } else { Err(TransferError::Ended) };
+    let names = std::mem::take(&mut lock(&site.places).directories);
+    make_links(&site, root, &names, links, &mut proceed)?;
+    dress_directories(&site, root, &names, &directories, &mut proceed)?;
     let made = site.made.into_inner().unwrap_or_else(PoisonError::into_inner);
     let refused = made.omitted.counts.get(&Reason::Refused).copied().unwrap_or(0);
+    let Extracted { entries, bytes, .. } = result;
     Ok(Extracted { entries: entries.saturating_sub(refused), bytes, ..made })
+}
+
+/// What to do with a file whose contents are damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDamage {
+    /// Fail.
+    Fail,
+    /// Leave it out.
+    Omit,
+}
+
+/// Adds a tree of the store.
+pub fn unshelve(
+    tree: &[u8],
+    shelf: &mut Shelf<'_>,
+    builder: &mut Builder<'_>,
+    on_damage: OnDamage,
+) -> Result<(), TransferError> {
+    let unusable = |why: &'static str| TransferError::Unusable(why.to_owned());
+    let mut reader = tree::Reader::new(tree);
+    while let Some(entry) = reader.next_entry().map_err(unusable)? {
+        let (is_file, size, name) =
+            (matches!(entry.body, Body::File { .. }), entry.size(), entry.name.clone());
+        builder.add(entry, 0)?;
+        if !is_file {
+            continue;
+        }
+        let (mut filled, mut left) = (Ok(()), size);
+        while let Some(run) = reader.run().map_err(unusable)? {
+            filled = filled.and_then(|()| match run {
+                tree::Run::Hole(blocks) => {
+                    left = left.saturating_sub(blocks.saturating_mul(format::BLOCK as u64));
+                    builder.hole(blocks)
+                }
+                tree::Run::Contents(_) if builder.options.mode == Mode::Skeleton => Ok(()),
+                tree::Run::Contents(run) => hashes(run).try_for_each(|hash| {
+                    let data = shelf.content(&hash, &mut left)?;
+                    builder.data(data)
+                }),
+            });
+        }
+        match filled {
+            Err(TransferError::Bad(why)) if on_damage == OnDamage::Omit => builder.abandon(&name, &why)?,
+            filled => filled.and_then(|()| builder.close())?,
+        }
+    }
+    Ok(())
 }
 
 fn work(site: &Site<'_>, receiver: &Mutex<Receiver<Batch>>) {
@@ -258,7 +291,7 @@ impl Site<'_> {
             return;
         }
         for job in jobs {
-            if let Err(error) = self.make(&job, &data[job.data.clone()]) {
+            if let Err(error) = self.make(&job, &data) {
                 lock(&self.failure).get_or_insert(error);
                 return;
             }
@@ -280,23 +313,23 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// Creates a file. If not everything about it can be set, it is removed again.
-    fn file(
+    fn path(&self, directory: usize, name: &[u8]) -> Vec<u8> {
+        join(&lock(&self.places).directories.path(directory), name)
+    }
+
+    /// Sets everything about a file that is filled. If that fails, it is removed again.
+    fn finish(
         &self,
-        directory: BorrowedFd<'_>,
+        (directory, number): (BorrowedFd<'_>, usize),
         entry: &Entry,
-        fill: impl FnOnce(BorrowedFd<'_>) -> Result<(), Errno>,
+        file: BorrowedFd<'_>,
+        filled: Result<(), Errno>,
     ) -> Result<(), TransferError> {
-        let (_, name) = paths::split(&entry.path);
-        let path = || entry.path.clone();
-        let file = match self.calls.create(directory, name, 0o600) {
-            Ok(file) => file,
-            Err(errno) => return self.omit(path, "create", errno),
-        };
-        let filled = fill(file.as_fd()).map_err(|errno| ("write", errno));
-        match filled.and_then(|()| self.dress(Subject::Open(file.as_fd()), &path, entry)) {
+        let path = || self.path(number, &entry.name);
+        let filled = filled.map_err(|errno| ("write", errno));
+        match filled.and_then(|()| self.dress(Subject::Open(file), &path, entry)) {
             Ok(()) => Ok(()),
-            Err((operation, errno)) => self.undo(directory, entry, operation, errno),
+            Err((operation, errno)) => self.undo(directory, number, entry, operation, errno),
         }
     }
 
@@ -304,36 +337,42 @@ impl Site<'_> {
     fn undo(
         &self,
         directory: BorrowedFd<'_>,
+        number: usize,
         entry: &Entry,
         operation: &'static str,
         errno: Errno,
     ) -> Result<(), TransferError> {
-        let (_, name) = paths::split(&entry.path);
-        self.omit(|| entry.path.clone(), operation, errno)?;
-        self.calls.remove(directory, name, false).map_err(in_tree(b"", "remove"))
+        self.omit(|| self.path(number, &entry.name), operation, errno)?;
+        self.calls.remove(directory, &entry.name, false).map_err(in_tree(b"", "remove"))
     }
 
     fn make(&self, job: &Job, data: &[u8]) -> Result<(), TransferError> {
-        self.file(job.directory.as_fd(), &job.entry, |file| {
-            let Some(segments) = &job.segments else { return self.calls.write_all(file, data) };
-            let mut rest = data;
-            for segment in segments {
-                // Lengths never exceed the data: it was read by them.
-                let (part, after) =
-                    rest.split_at(usize::try_from(segment.length).unwrap_or(0).min(rest.len()));
-                self.write_data(file, part, segment.offset)?;
-                rest = after;
+        let directory = job.directory.as_fd();
+        let file = match self.calls.create(directory, &job.entry.name, 0o600) {
+            Ok(file) => file,
+            Err(errno) => return self.omit(|| self.path(job.number, &job.entry.name), "create", errno),
+        };
+        let fill = || {
+            let has_holes = matches!(job.entry.body, Body::File { has_holes: true, .. });
+            for (offset, range) in &job.parts {
+                let data = &data[range.clone()];
+                if has_holes {
+                    self.write_data(file.as_fd(), data, *offset)?;
+                } else {
+                    self.calls.write_all(file.as_fd(), data)?;
+                }
             }
-            self.calls.set_size(file, job.entry.size())
-        })
+            if has_holes { self.calls.set_size(file.as_fd(), job.entry.size()) } else { Ok(()) }
+        };
+        self.finish((directory, job.number), &job.entry, file.as_fd(), fill())
     }
 
-    /// Writes the data, except for zero blocks.
+    /// Writes the data, except for zero pages.
     fn write_data(&self, file: BorrowedFd<'_>, data: &[u8], offset: u64) -> Result<(), Errno> {
-        let first = BLOCK - usize::try_from(offset % BLOCK as u64).unwrap_or(0);
+        // Contents begin at a page.
         let (mut start, mut at) = (0, 0);
         while at < data.len() {
-            let end = data.len().min(if at < first { first } else { at + BLOCK });
+            let end = data.len().min(at + PAGE);
             if data[at..end].iter().all(|byte| *byte == 0) {
                 self.calls.write_all_at(file, &data[start..at], offset + start as u64)?;
                 start = end;
@@ -386,83 +425,163 @@ impl Site<'_> {
     }
 }
 
-struct Extractor<'a> {
+/// The file whose contents are being added.
+enum Present {
+    /// It is not kept, or there is none.
+    None,
+    /// The last one of the batch, and where the next data is in it.
+    Small(u64),
+    Large(Large),
+}
+
+/// A file that is written as it is read.
+struct Large {
+    directory: Arc<OwnedFd>,
+    number: usize,
+    entry: Entry,
+    file: OwnedFd,
+    has_holes: bool,
+    at: u64,
+    filled: Result<(), Errno>,
+}
+
+/// Makes a tree from its entries, which must be in their order.
+pub struct Builder<'a> {
     site: &'a Site<'a>,
     root: BorrowedFd<'a>,
     options: Options,
     watcher: Watcher<'a>,
     sender: SyncSender<Batch>,
     batch: Batch,
+    present: Present,
     open_directories: OpenDirectories<'a>,
-    names: Names,
-    /// Directories to finish, by number. Their paths are in `names`.
+    /// Directories to finish, by number. Their paths are those of the site.
     directories: Vec<(usize, Entry)>,
     links: Vec<Link>,
     result: Extracted,
 }
 
-impl Extractor<'_> {
-    fn read<R: Read>(&mut self, reader: &mut ArchiveReader<R>) -> Result<(), TransferError> {
-        while let Some(admitted) = self.names.next(reader)? {
-            match admitted {
-                Ok(admitted) => {
-                    self.place(reader, admitted)?;
-                    self.result.entries += 1;
-                }
-                Err(Refused { path, why }) => {
-                    lock(&self.site.made).omitted.add(|| path, Reason::Entry, why);
-                }
-            }
-            let goes_on = (self.watcher)(Progress {
-                doing: self.options.doing,
-                done_bytes: self.result.bytes,
-                total_bytes: self.options.total,
-            });
-            if !goes_on {
-                return Err(TransferError::Ended);
-            }
-        }
-        self.send()
+impl Sink for Builder<'_> {
+    fn add(&mut self, entry: Entry, _: u64) -> Result<bool, TransferError> {
+        let placed = lock(&self.site.places).place(entry);
+        self.place(placed.map_err(|why| TransferError::Unusable(why.to_owned()))?)?;
+        self.result.entries += 1;
+        let Options { doing, total: total_bytes, .. } = self.options;
+        let proceed = (self.watcher)(Progress { doing, done_bytes: self.result.bytes, total_bytes });
+        if proceed { Ok(true) } else { Err(TransferError::Ended) }
     }
 
-    /// Creates an entry, or queues it for another thread.
-    fn place<R: Read>(
-        &mut self,
-        reader: &mut ArchiveReader<R>,
-        admitted: Admitted,
-    ) -> Result<(), TransferError> {
-        let Admitted { entry, directory: number, segments } = admitted;
-        match &entry.body {
-            Body::Directory => self.directory(number, entry)?,
-            Body::HardLink(target) => {
-                if let Ok((target_directory, target)) = self.names.target(target) {
-                    let (target, name) = (target.into(), paths::split(&entry.path).1.into());
-                    self.links.push(Link { directory: number, name, target_directory, target });
+    fn data(&mut self, data: &[u8]) -> Result<(), TransferError> {
+        match &mut self.present {
+            Present::None => {}
+            Present::Small(at) => {
+                let used = self.batch.used;
+                let range = used..used + data.len();
+                let too_long = || TransferError::Unusable("a file is longer than its size".to_owned());
+                self.batch.data.get_mut(range.clone()).ok_or_else(too_long)?.copy_from_slice(data);
+                self.batch.used = range.end;
+                if let Some(job) = self.batch.jobs.last_mut() {
+                    job.parts.push((*at, range));
                 }
+                *at += data.len() as u64;
             }
-            _ => match self.open_directories.open(&self.names.directories, number) {
-                Err(errno) => self.site.omit(|| entry.path, "open the directory of", errno)?,
-                Ok(directory) => self.leaf(reader, entry, directory, segments)?,
-            },
+            Present::Large(large) => {
+                let (calls, file) = (self.site.calls, large.file.as_fd());
+                if large.filled.is_ok() {
+                    large.filled = if large.has_holes {
+                        self.site.write_data(file, data, large.at)
+                    } else {
+                        calls.write_all(file, data)
+                    };
+                }
+                large.at += data.len() as u64;
+            }
         }
         Ok(())
     }
 
+    fn hole(&mut self, blocks: u64) -> Result<(), TransferError> {
+        let bytes = blocks.saturating_mul(format::BLOCK as u64);
+        match &mut self.present {
+            Present::None => {}
+            Present::Small(at) => *at = at.saturating_add(bytes),
+            Present::Large(large) => large.at = large.at.saturating_add(bytes),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), TransferError> {
+        match std::mem::replace(&mut self.present, Present::None) {
+            Present::None => Ok(()),
+            Present::Small(_) => self.send_when_full(),
+            Present::Large(Large { directory, number, entry, file, has_holes, filled, .. }) => {
+                let filled = filled.and_then(|()| {
+                    if has_holes { self.site.calls.set_size(file.as_fd(), entry.size()) } else { Ok(()) }
+                });
+                self.site.finish((directory.as_fd(), number), &entry, file.as_fd(), filled)
+            }
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Leaves out the last file, because its contents are damaged.
+    fn abandon(&mut self, name: &[u8], why: &str) -> Result<(), TransferError> {
+        let number = match std::mem::replace(&mut self.present, Present::None) {
+            // Its error is recorded.
+            Present::None => return Ok(()),
+            Present::Small(_) => match self.batch.jobs.pop() {
+                Some(job) => job.number,
+                None => return Ok(()),
+            },
+            Present::Large(Large { directory, number, .. }) => {
+                self.site.calls.remove(directory.as_fd(), name, false).map_err(in_tree(b"", "remove"))?;
+                number
+            }
+        };
+        self.result.entries -= 1;
+        let path = self.site.path(number, name);
+        lock(&self.site.made).omitted.add(|| path, Reason::Contents, why);
+        Ok(())
+    }
+
+    /// Creates an entry, or queues it for another thread.
+    fn place(&mut self, placed: Placed) -> Result<(), TransferError> {
+        self.present = Present::None;
+        let Placed { entry, directory: number, target } = placed;
+        if let Body::Directory(_) = entry.body {
+            return self.directory(number, entry);
+        }
+        if let Some((target_directory, target)) = target {
+            self.links.push(Link { directory: number, name: entry.name.into(), target_directory, target });
+            return Ok(());
+        }
+        let opened = self.open_directories.open(&lock(&self.site.places).directories, number);
+        match opened {
+            Err(errno) => {
+                self.site.omit(|| self.site.path(number, &entry.name), "open the directory of", errno)
+            }
+            Ok(directory) => self.leaf(entry, number, directory),
+        }
+    }
+
     fn directory(&mut self, number: usize, mut entry: Entry) -> Result<(), TransferError> {
-        let calls = self.site.calls;
+        let (site, calls) = (self.site, self.site.calls);
+        let path = || lock(&site.places).directories.path(number);
         if number != TOP {
-            if entry.path == LOST_AND_FOUND {
+            let places = lock(&site.places);
+            let (above, name) = places.directories.above(number);
+            if above == TOP && name == LOST_AND_FOUND {
                 // A new file system has its own, empty one.
                 calls.remove(self.root, LOST_AND_FOUND, true).ok();
             }
-            let names = &self.names.directories;
-            let (above, name) = names.above(number);
             let made = self
                 .open_directories
-                .open(names, above)
+                .open(&places.directories, above)
                 .and_then(|above| calls.make_directory(above.as_fd(), name, 0o700));
+            drop(places);
             if let Err(errno) = made {
-                return self.site.omit(|| entry.path, "create", errno);
+                return site.omit(path, "create", errno);
             }
         }
         // Set the attributes now instead of keeping those of all directories in memory; only ACLs have to wait.
@@ -471,108 +590,68 @@ impl Extractor<'_> {
         entry.attributes = late;
         let attributes: Vec<Attribute> = attributes;
         if !attributes.is_empty() {
-            let path = || entry.path.clone();
-            let opened = self.open_directories.open(&self.names.directories, number);
-            let set = opened.map_err(|errno| ("open", errno)).and_then(|opened| {
-                self.site.set_attributes(Subject::Open(opened.as_fd()), &path, &attributes)
-            });
+            let opened = self.open_directories.open(&lock(&site.places).directories, number);
+            let set = opened
+                .map_err(|errno| ("open", errno))
+                .and_then(|opened| site.set_attributes(Subject::Open(opened.as_fd()), &path, &attributes));
             if let Err((operation, errno)) = set {
-                self.site.omit(path, operation, errno)?;
+                site.omit(path, operation, errno)?;
             }
         }
-        entry.path = Vec::new();
+        entry.name = Vec::new();
         self.directories.push((number, entry));
         Ok(())
     }
 
-    fn leaf<R: Read>(
-        &mut self,
-        reader: &mut ArchiveReader<R>,
-        entry: Entry,
-        directory: Arc<OwnedFd>,
-        segments: Option<Vec<Segment>>,
-    ) -> Result<(), TransferError> {
-        let calls = self.site.calls;
-        let (_, name) = paths::split(&entry.path);
-        let at = directory.as_fd();
+    fn leaf(&mut self, entry: Entry, number: usize, directory: Arc<OwnedFd>) -> Result<(), TransferError> {
+        let (site, calls) = (self.site, self.site.calls);
+        let (at, name) = (directory.as_fd(), entry.name.as_slice());
         let made = match &entry.body {
             Body::Symlink(target) => calls.make_symlink(at, name, target),
             Body::Fifo => calls.make_node(at, name, Kind::Fifo, (0, 0)),
             Body::Character(major, minor) => calls.make_node(at, name, Kind::Character, (*major, *minor)),
             Body::Block(major, minor) => calls.make_node(at, name, Kind::Block, (*major, *minor)),
-            _ => return self.file(reader, entry, directory, segments),
+            _ => return self.file(entry, number, directory),
         };
+        let path = || site.path(number, name);
         if let Err(errno) = made {
-            return self.site.omit(|| entry.path, "create", errno);
+            return site.omit(path, "create", errno);
         }
-        let path = || entry.path.clone();
-        match self.site.dress(Subject::Named(at, name), &path, &entry) {
+        match site.dress(Subject::Named(at, name), &path, &entry) {
             Ok(()) => Ok(()),
-            Err((operation, errno)) => self.site.undo(at, &entry, operation, errno),
+            Err((operation, errno)) => site.undo(at, number, &entry, operation, errno),
         }
     }
 
-    fn file<R: Read>(
+    fn file(
         &mut self,
-        reader: &mut ArchiveReader<R>,
         mut entry: Entry,
+        number: usize,
         directory: Arc<OwnedFd>,
-        segments: Option<Vec<Segment>>,
     ) -> Result<(), TransferError> {
-        let stored = segments
-            .as_ref()
-            .map_or(entry.size(), |segments| segments.iter().map(|segment| segment.length).sum());
+        if self.options.mode == Mode::Skeleton {
+            entry.body = Body::File { size: 0, has_holes: false };
+        }
         self.batch.attributes +=
             entry.attributes.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        if self.options.mode == Mode::Skeleton {
-            // Its contents are skipped before the next entry is read.
-            entry.body = Body::File(0);
-            self.batch.jobs.push(Job { directory, entry, data: 0..0, segments: None });
-            return self.send_when_full();
-        }
         self.result.bytes = self.result.bytes.saturating_add(entry.size());
-        let Some(stored) = usize::try_from(stored).ok().filter(|stored| *stored <= LARGE) else {
-            return self.large(reader, &entry, &directory, segments);
-        };
-        let data = self.batch.used..self.batch.used + stored;
-        reader.read_data(&mut self.batch.data[data.clone()])?;
-        self.batch.used = data.end;
-        self.batch.jobs.push(Job { directory, entry, data, segments });
-        self.send_when_full()
-    }
-
-    fn large<R: Read>(
-        &mut self,
-        reader: &mut ArchiveReader<R>,
-        entry: &Entry,
-        directory: &Arc<OwnedFd>,
-        segments: Option<Vec<Segment>>,
-    ) -> Result<(), TransferError> {
-        let (calls, size, has_holes) = (self.site.calls, entry.size(), segments.is_some());
-        let segments = segments.unwrap_or_else(|| vec![Segment { offset: 0, length: size }]);
-        // An error of the archive, as opposed to one of the file.
-        let mut error = None;
-        let mut buffer = vec![0; LARGE];
-        self.site.file(directory.as_fd(), entry, |file| {
-            for Segment { mut offset, length: mut left } in segments {
-                while left > 0 {
-                    let most = buffer.len().min(usize::try_from(left).unwrap_or(buffer.len()));
-                    if let Err(found) = reader.read_data(&mut buffer[..most]) {
-                        error = Some(found);
-                        return Ok(());
-                    }
-                    if has_holes {
-                        self.site.write_data(file, &buffer[..most], offset)?;
-                    } else {
-                        calls.write_all(file, &buffer[..most])?;
-                    }
-                    left -= most as u64;
-                    offset += most as u64;
-                }
+        if entry.size() <= LARGE as u64 {
+            // Without the contents of the file before, there is room for a small one.
+            self.send_when_full()?;
+            self.batch.jobs.push(Job { directory, entry, number, parts: Vec::new() });
+            self.present = Present::Small(0);
+            return Ok(());
+        }
+        let file = match self.site.calls.create(directory.as_fd(), &entry.name, 0o600) {
+            Ok(file) => file,
+            Err(errno) => {
+                return self.site.omit(|| self.site.path(number, &entry.name), "create", errno);
             }
-            if has_holes { calls.set_size(file, size) } else { Ok(()) }
-        })?;
-        error.map_or(Ok(()), Err)
+        };
+        let has_holes = matches!(entry.body, Body::File { has_holes: true, .. });
+        let large = Large { directory, number, entry, file, has_holes, at: 0, filled: Ok(()) };
+        self.present = Present::Large(large);
+        Ok(())
     }
 
     fn send_when_full(&mut self) -> Result<(), TransferError> {

@@ -1,37 +1,40 @@
 //! Reads generations without loading them: verifies one, or copies one into a directory.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use crate::{Error, ErrorKind};
+use host::Errno;
 use host::linux::ramdisk::{Calls, Untrusted};
-use host::{Errno, HostError};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::hold::Hold;
-use logic::ramdisk::manifest::{Consistency, FORMAT, Manifest, Unusable};
-use logic::ramdisk::omitted::Omitted;
+use logic::ramdisk::manifest::{Consistency, Contents, Manifest, Unusable};
+use logic::ramdisk::omitted::{Omitted, Reason};
 use logic::ramdisk::state::Root;
 
-use super::archive::{Found, check};
-use super::extract::{Extracted, Options, extract, is_empty, wipe};
-use super::store::{Generation, Store};
+use super::directory::{Generation, Store};
+use super::extract::{OnDamage, Options, extract, is_empty, unshelve, wipe};
+use super::extracted::Extracted;
+use super::format::BLOCK;
+use super::format::tree::{self, Body, Placed, Places};
+use super::frames::threads;
+use super::shelf::{Place, Shelf, hashes};
 use super::transfer_error::{TransferError, at, below, check_fit, not_opened};
-use super::unpack::{unpack, unpack_any};
+use super::walk::{PAGE, join};
 use super::{Progress, Ramdisk, Watcher, refuse_kernel, root};
-
-/// The first bytes of a zstd frame.
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Result of a successful verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     /// Number of the generation.
     pub generation: u64,
-    /// Contents of its archive.
-    pub found: Found,
+    pub entries: u64,
+    /// Bytes of files.
+    pub bytes: u64,
 }
 
-/// Reads a generation (the newest by default) to its end and compares it with its manifest. Changes nothing.
+/// Reads everything of a generation (the newest by default), also what is in the files of others. Changes nothing.
 pub fn verify(
     calls: &Calls,
     disk: &Ramdisk,
@@ -39,27 +42,120 @@ pub fn verify(
     watcher: Watcher<'_>,
 ) -> Result<Checked, Error> {
     let (store, found) = find(calls, disk, generation)?;
-    let manifest = match readable(&found) {
-        Readable::As(manifest) => manifest,
-        Readable::Perhaps(why) | Readable::Not(why) => {
-            return Err(refused(ErrorKind::SnapshotCorrupt, disk, &found, &why));
-        }
-        Readable::PerhapsNewer(why) | Readable::Newer(why) => {
-            return Err(refused(ErrorKind::Unsupported, disk, &found, &why));
-        }
-    };
+    let manifest = usable(disk, &found)?;
+    let number = found.number;
     let total_bytes = manifest.contents.bytes;
-    let generation = found.number;
-    let found = read(disk, &store, &found, |archive| {
-        unpack(calls, archive, manifest, |reader| {
-            check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes }))
-        })
-    })?;
-    Ok(Checked { generation, found })
+    let mut shelf = Shelf::open(&store, &store.listing()?, &BTreeSet::new())?;
+    let checked = check(&mut shelf, number, &mut |done_bytes| {
+        watcher(Progress { doing: "verifying", done_bytes, total_bytes })
+    });
+    let Looked { contents, damaged } = checked.map_err(|error| of_generation(disk, number, error))?;
+    if !damaged.is_empty() {
+        let error = refused(ErrorKind::SnapshotCorrupt, disk, &found, &damaged.summary());
+        return Err(error.with_private(damaged.report()));
+    }
+    let entries = contents.entries();
+    if entries != manifest.contents.entries() {
+        let why = format!("{entries} of {} entries", manifest.contents.entries());
+        return Err(refused(ErrorKind::SnapshotCorrupt, disk, &found, &why));
+    }
+    Ok(Checked { generation: number, entries, bytes: contents.bytes })
+}
+
+/// Totals of a tree, and its files with damaged contents.
+#[derive(Debug, Default)]
+pub struct Looked {
+    pub contents: Contents,
+    pub damaged: Omitted,
+}
+
+/// Looks for all contents of a tree, as far as known without reading them; `each` receives where they are.
+pub fn look(tree: &[u8], shelf: &Shelf<'_>, each: &mut dyn FnMut(Place)) -> Result<Looked, TransferError> {
+    let unusable = |why: &'static str| TransferError::Unusable(why.to_owned());
+    let mut looked = Looked::default();
+    let (mut reader, mut places) = (tree::Reader::new(tree), Places::default());
+    while let Some(entry) = reader.next_entry().map_err(unusable)? {
+        let Placed { entry, directory, .. } = places.place(entry).map_err(unusable)?;
+        let contents = &mut looked.contents;
+        *match entry.body {
+            Body::Directory(_) => &mut contents.directories,
+            Body::File { .. } => &mut contents.files,
+            Body::HardLink(_) => &mut contents.hard_links,
+            _ => &mut contents.others,
+        } += 1;
+        contents.bytes = contents.bytes.saturating_add(entry.size());
+        let (mut left, mut damage) = (entry.size(), None);
+        while let Some(run) = reader.run().map_err(unusable)? {
+            let run = match run {
+                tree::Run::Hole(blocks) => {
+                    left = left.saturating_sub(blocks.saturating_mul(BLOCK as u64));
+                    continue;
+                }
+                tree::Run::Contents(run) => run,
+            };
+            for hash in hashes(run) {
+                match shelf.place(&hash, &mut left) {
+                    Ok(place) => {
+                        contents.occupied_bytes += u64::from(place.length).next_multiple_of(PAGE);
+                        each(place);
+                    }
+                    Err(TransferError::Bad(why)) => damage = damage.or(Some(why)),
+                    // Without one content, the lengths of the others cannot be told.
+                    Err(_) if damage.is_some() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if let Some(why) = damage {
+            let path = || join(&places.directories.path(directory), &entry.name);
+            looked.damaged.add(path, Reason::Contents, why);
+        }
+    }
+    if looked.contents.directories == 0 { Err(unusable("the tree is empty")) } else { Ok(looked) }
+}
+
+/// A manifest for a generation whose own is damaged, from its tree.
+pub fn rebuilt(disk: &Ramdisk, tree: &[u8], shelf: &Shelf<'_>) -> Result<Manifest, TransferError> {
+    Ok(Manifest {
+        mode: disk.keep.mode,
+        began_at_usec: 0,
+        finished_at_usec: 0,
+        boot_id: String::new(),
+        reason: SaveReason::Unknown,
+        consistency: Consistency::Fuzzy,
+        changed: Vec::new(),
+        skipped: 0,
+        omitted: Omitted::default(),
+        contents: look(tree, shelf, &mut |_| {})?.contents,
+    })
+}
+
+/// Reads all contents of a generation, in the order of the store, so that a disk with a head reads them at once.
+fn check(
+    shelf: &mut Shelf<'_>,
+    number: u64,
+    each: &mut dyn FnMut(u64) -> bool,
+) -> Result<Looked, TransferError> {
+    let tree = shelf.tree_of(number)?;
+    let mut frames = BTreeSet::new();
+    look(&tree, shelf, &mut |place| _ = frames.insert((place.file, place.frame)))?;
+    let mut done = 0_u64;
+    for frame in frames {
+        match shelf.frame(frame) {
+            Ok(data) => done += data.len() as u64,
+            // The shelf remembers it.
+            Err(TransferError::Bad(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if !each(done) {
+            return Err(TransferError::Ended);
+        }
+    }
+    look(&tree, shelf, &mut |_| {})
 }
 
 /// Copies a generation (the newest by default) into a directory, which must be empty or is created. A directory that is
-/// created gets its name only once it is complete.
+/// created gets its name only once it is complete. Files whose contents are damaged are left out.
 pub fn export(
     calls: &Calls,
     disk: &Ramdisk,
@@ -68,28 +164,25 @@ pub fn export(
     watcher: Watcher<'_>,
 ) -> Result<Extracted, Error> {
     let (store, found) = find(calls, disk, generation)?;
-    let mut manifest = usable(calls, disk, &store, &found, &mut *watcher)?;
     refuse_kernel(calls, store.fd())?;
-    let site = Site::new(calls, to)?;
-    let mut fill = |manifest: &Manifest| {
-        site.fill(disk, &found, manifest, |options| {
-            read(disk, &store, &found, |archive| {
-                unpack(calls, archive, manifest, |reader| {
-                    extract(calls, reader, site.directory.as_fd(), options, &mut *watcher)
-                })
-                .map_err(|error| below(to, error))
-            })
-        })
+    let mut shelf = Shelf::open(&store, &store.listing()?, &BTreeSet::new())?;
+    let tree = shelf.tree_of(found.number).map_err(|error| of_generation(disk, found.number, error));
+    let (tree, manifest) = match (usable(disk, &found), tree) {
+        (Ok(manifest), tree) => (tree?, manifest.clone()),
+        // Perhaps only the manifest is damaged.
+        (Err(_), Ok(tree)) => {
+            let manifest = rebuilt(disk, &tree, &shelf);
+            (tree, manifest.map_err(|error| of_generation(disk, found.number, error))?)
+        }
+        (Err(error), Err(_)) => return Err(error),
     };
-    let mut extracted = fill(&manifest);
-    if extracted.as_ref().is_err_and(|error| error.kind == ErrorKind::SnapshotCorrupt)
-        && let Ok(other) = rebuilt(calls, disk, &store, &found, &mut |_| true)
-    {
-        // Only the manifest is damaged.
-        manifest = other;
-        wipe(calls, site.directory.as_fd(), to)?;
-        extracted = fill(&manifest);
-    }
+    let site = Site::new(calls, to)?;
+    let extracted = site.fill(disk, &found, &manifest, |options| {
+        let extracted = extract(calls, site.directory.as_fd(), options, &mut *watcher, |builder| {
+            unshelve(&tree, &mut shelf, builder, OnDamage::Omit)
+        });
+        extracted.map_err(|error| of_generation(disk, found.number, below(to, error)))
+    });
     extracted.and_then(|extracted| site.name().map(|()| extracted)).map_err(|error| site.clear(error))
 }
 
@@ -183,7 +276,12 @@ impl<'a> Site<'a> {
         let room = calls.file_system(self.directory.as_fd()).map_err(at(to.display(), "look at"))?;
         let what = format!(", snapshot {}: {}", found.number, to.display());
         check_fit(disk, &what, &manifest.contents, room.free_bytes(), room.space.free_inodes)?;
-        work(Options { mode: manifest.mode, threads: 2, doing: "exporting", total: manifest.contents.bytes })
+        work(Options {
+            mode: manifest.mode,
+            threads: threads(),
+            doing: "exporting",
+            total: manifest.contents.bytes,
+        })
     }
 
     /// Renames the directory to its final name.
@@ -212,8 +310,8 @@ impl<'a> Site<'a> {
 
 /// Why a generation would not fit into the empty RAM disk. Not checked if that is not mounted.
 pub fn check_size(calls: &Calls, disk: &Ramdisk, number: u64) -> Result<Option<Hold>, Error> {
-    let (store, found) = find(calls, disk, Some(number))?;
-    let manifest = usable(calls, disk, &store, &found, &mut |_| true)?;
+    let (_, found) = find(calls, disk, Some(number))?;
+    let manifest = usable(disk, &found)?;
     if !super::is_mounted(calls, &disk.place) {
         return Ok(None);
     }
@@ -232,119 +330,32 @@ fn find(calls: &Calls, disk: &Ramdisk, generation: Option<u64>) -> Result<(Store
     Ok((store, found))
 }
 
-/// Whether a generation can be read, as far as its manifest says.
-pub enum Readable<'a> {
-    As(&'a Manifest),
-    /// The manifest is damaged or does not match the archive, which may be intact.
-    Perhaps(String),
-    /// Without a manifest, the archive is not ours.
-    Not(String),
-    /// Another version of zramd wrote it, or its version is damaged: then the archive may be intact.
-    PerhapsNewer(String),
-    /// Another version of zramd wrote it.
-    Newer(String),
-}
-
-/// Whether a generation can be read.
-pub fn readable(generation: &Generation) -> Readable<'_> {
-    let newer = |version| format!("its format is version {version}, which this program does not know");
-    match &generation.manifest {
-        Ok(manifest) if manifest.archive_bytes == generation.archive_bytes => Readable::As(manifest),
-        Ok(manifest) => {
-            let (found, wanted) = (generation.archive_bytes, manifest.archive_bytes);
-            Readable::Perhaps(format!("its archive has {found} bytes instead of {wanted}"))
+/// Why a generation cannot be read, for people, if its manifest says so.
+pub fn text(why: &Unusable) -> String {
+    match why {
+        Unusable::Broken(why) => why.clone(),
+        Unusable::OtherVersion(version) => {
+            format!("its format is version {version}, which this program does not know")
         }
-        Err(Unusable::Broken(why)) => Readable::Perhaps(why.clone()),
-        Err(Unusable::Missing) => Readable::Not("its manifest is missing".to_owned()),
-        Err(Unusable::PerhapsOtherVersion(version)) => Readable::PerhapsNewer(newer(version)),
-        Err(Unusable::OtherVersion(version)) => Readable::Newer(newer(version)),
     }
 }
 
-/// A manifest for an archive whose own is damaged, from reading the archive to its end. The checksum of the compression and
-/// the end of the archive show whether that is intact. The damaged manifest shows that it is a complete one of ours: an
-/// archive gets its name after its manifest.
-pub fn rebuilt(
-    calls: &Calls,
-    disk: &Ramdisk,
-    store: &Store,
-    generation: &Generation,
-    watcher: Watcher<'_>,
-) -> Result<Manifest, TransferError> {
-    let archive = store.open_archive(generation.number).map_err(TransferError::Archive)?;
-    let modified = calls
-        .look(archive.as_fd(), b"")
-        .map_err(|errno| TransferError::Archive(HostError::new("the archive", "look at", errno)))?;
-    let mut start = [0; 5];
-    let read = calls.read_at(archive.as_fd(), &mut start, 0);
-    read.map_err(|errno| TransferError::Archive(HostError::new("the archive", "read", errno)))?;
-    // Bit 2 of the descriptor after the magic number (RFC 8878): the contents have a checksum.
-    if start[..4] != ZSTD || start[4] & 4 == 0 {
-        return Err(TransferError::Bad("it has no checksum".to_owned()));
-    }
-    let (found, digest) = unpack_any(calls, archive.as_fd(), |reader| {
-        check(reader, |done_bytes| watcher(Progress { doing: "verifying", done_bytes, total_bytes: 0 }))
-    })?;
-    let found = found?;
-    let seconds = u64::try_from(modified.mtime.seconds).unwrap_or(0);
-    let time = seconds.saturating_mul(1_000_000);
-    let old = generation.manifest.as_ref().ok();
-    Ok(Manifest {
-        format_version: FORMAT,
-        mode: old.map_or(disk.keep.mode, |manifest| manifest.mode),
-        began_at_usec: time,
-        finished_at_usec: time,
-        boot_id: String::new(),
-        reason: old.map_or(SaveReason::Unknown, |manifest| manifest.reason),
-        consistency: Consistency::Fuzzy,
-        changed: Vec::new(),
-        skipped: 0,
-        omitted: Omitted::default(),
-        contents: found.contents,
-        archive_bytes: generation.archive_bytes,
-        digest,
+/// The manifest of a generation.
+fn usable<'a>(disk: &Ramdisk, generation: &'a Generation) -> Result<&'a Manifest, Error> {
+    generation.manifest.as_ref().map_err(|why| {
+        let kind = match why {
+            Unusable::Broken(_) => ErrorKind::SnapshotCorrupt,
+            Unusable::OtherVersion(_) => ErrorKind::Unsupported,
+        };
+        refused(kind, disk, generation, &text(why))
     })
-}
-
-/// The manifest of a generation, rebuilt if it is damaged.
-fn usable(
-    calls: &Calls,
-    disk: &Ramdisk,
-    store: &Store,
-    generation: &Generation,
-    watcher: Watcher<'_>,
-) -> Result<Manifest, Error> {
-    let (kind, why, may_be_intact) = match readable(generation) {
-        Readable::As(manifest) => return Ok(manifest.clone()),
-        Readable::Perhaps(why) => (ErrorKind::SnapshotCorrupt, why, true),
-        Readable::PerhapsNewer(why) => (ErrorKind::Unsupported, why, true),
-        Readable::Not(why) => (ErrorKind::SnapshotCorrupt, why, false),
-        Readable::Newer(why) => (ErrorKind::Unsupported, why, false),
-    };
-    if may_be_intact {
-        match rebuilt(calls, disk, store, generation, watcher) {
-            Ok(manifest) => return Ok(manifest),
-            Err(TransferError::Bad(_) | TransferError::Unusable(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(refused(kind, disk, generation, &why))
 }
 
 fn refused(kind: ErrorKind, disk: &Ramdisk, generation: &Generation, why: &str) -> Error {
     Error::new(kind, format!("{}, snapshot {}: {why}", disk.name, generation.number))
 }
 
-fn read<T>(
-    disk: &Ramdisk,
-    store: &Store,
-    generation: &Generation,
-    work: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> Result<T, TransferError>,
-) -> Result<T, Error> {
-    let archive = store.open_archive(generation.number)?;
-    work(archive.as_fd()).map_err(|error| {
-        let mut error = Error::from(store.of_archive(generation.number, error));
-        error.message = format!("{}, snapshot {}: {}", disk.name, generation.number, error.message);
-        error
-    })
+fn of_generation(disk: &Ramdisk, number: u64, error: TransferError) -> Error {
+    let error = Error::from(error);
+    Error { message: format!("{}, snapshot {number}: {}", disk.name, error.message), ..error }
 }

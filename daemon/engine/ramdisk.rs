@@ -1,13 +1,11 @@
-//! RAM disks that are kept over reboots, between the configuration and their snapshots ([`crate::ramdisk`]): their
+//! RAM disks that are kept over reboots, between the configuration and their snapshots (`store`): their
 //! requests, their public status, and the flag files that units check.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::{Ramdisk, Status};
 use crate::error::{Error, ErrorKind};
 use crate::gather;
-use crate::ramdisk::{self};
 use host::Host;
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, files};
@@ -15,12 +13,12 @@ use logic::config::Loaded;
 use logic::finding::Level;
 use logic::path_kind::PathKind;
 use logic::plan::wanted::wanted;
-use logic::ramdisk as archive;
 use logic::ramdisk::place::{STORES, passthrough, place};
 use logic::ramdisk::status::{DIRECTORY, RamdiskStatus, SCHEMA_VERSION, SnapshotLine, path};
 use logic::ramdisk::{KeepSettings, Mode, OnFailure};
 use logic::record::Target;
 use logic::request::{KeepRequest, RamdiskRequest, Request};
+use store::{Ramdisk, Status};
 
 fn in_force(name: &str) -> String {
     format!("{DIRECTORY}/{name}.request")
@@ -69,12 +67,12 @@ pub fn find(loaded: &Loaded, name: &str) -> Result<Ramdisk, Error> {
 /// A RAM disk without a section, whose snapshots are in the default directory: they are readable.
 pub fn orphan(name: &str) -> Option<Ramdisk> {
     let store = format!("{STORES}/{name}");
-    (archive::is_ramdisk_name(name) && Path::new(&store).is_dir()).then(|| unconfigured(name))
+    (logic::ramdisk::is_ramdisk_name(name) && Path::new(&store).is_dir()).then(|| unconfigured(name))
 }
 
 /// A RAM disk about which nothing is left but its mark: it is saved into the default directory.
 pub fn left_over(name: &str) -> Option<Ramdisk> {
-    if !archive::is_ramdisk_name(name) {
+    if !logic::ramdisk::is_ramdisk_name(name) {
         return None;
     }
     let disk = unconfigured(name);
@@ -177,6 +175,7 @@ pub fn blank(status: &RamdiskStatus) -> RamdiskStatus {
         store_bytes: status.store_bytes,
         snapshots: status.snapshots.clone(),
         set_aside: status.set_aside.clone(),
+        old_snapshots: status.old_snapshots.clone(),
         last_save_usec: status.last_save_usec,
         last_save_result: status.last_save_result,
         last_save_message: status.last_save_message.clone(),
@@ -196,11 +195,12 @@ pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Resul
     let name = &disk.name;
     let mut status = status(name);
     status.schema_version = SCHEMA_VERSION;
-    let found = ramdisk::status(&Calls::new(), disk)?;
-    status.store_bytes = found.generations.iter().map(|generation| generation.archive_bytes).sum();
+    let found = store::status(&Calls::new(), disk)?;
+    status.store_bytes = found.bytes;
     status.snapshots = lines(&found);
     status.set_aside = found.bad;
-    let room = ramdisk::next_save(&Calls::new(), disk).ok().flatten();
+    status.old_snapshots = store::old_text(disk, &found.old).unwrap_or_default();
+    let room = store::next_save(&Calls::new(), disk).ok().flatten();
     (status.next_save_bytes, status.next_spare_bytes, status.store_free_bytes) =
         room.map_or((0, 0, 0), |room| (room.needed_bytes, room.spare_bytes, room.free_bytes));
     change(&mut status);
@@ -211,10 +211,10 @@ pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Resul
 
 /// The snapshots of a store.
 pub fn lines(status: &Status) -> Vec<SnapshotLine> {
-    let line = |generation: &ramdisk::Generation| {
+    let line = |generation: &store::Generation| {
         let line = SnapshotLine {
             generation: generation.number,
-            stored_bytes: generation.archive_bytes,
+            stored_bytes: generation.stored_bytes,
             pinned: generation.kept_because().unwrap_or_default(),
             held: generation.held.clone(),
             ..SnapshotLine::default()
@@ -228,7 +228,7 @@ pub fn lines(status: &Status) -> Vec<SnapshotLine> {
                 inodes: manifest.contents.inodes(),
                 entries: manifest.contents.entries(),
                 reason: manifest.reason,
-                fuzzy: manifest.consistency == archive::manifest::Consistency::Fuzzy,
+                fuzzy: manifest.consistency == logic::ramdisk::manifest::Consistency::Fuzzy,
                 good: generation.is_whole(),
                 ..line
             },

@@ -1,7 +1,6 @@
-//! Errors between an archive and a tree, by cause: that decides what is done next.
+//! Errors between a store and a tree, by cause: that decides what is done next.
 
 use std::fmt::Display;
-use std::io;
 use std::path::Path;
 
 use crate::{Error, ErrorKind};
@@ -12,18 +11,18 @@ use logic::ramdisk::manifest::Contents;
 
 use super::Ramdisk;
 
-/// An error in packing or extracting.
+/// An error in saving or loading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
-    /// The archive is damaged.
-    #[error("the archive is damaged: {0}")]
+    /// A part of the store is damaged.
+    #[error("damaged: {0}")]
     Bad(String),
-    /// The archive is intact, but this program cannot read it.
-    #[error("the archive cannot be read: {0}")]
+    /// The snapshot is intact, but this program cannot read it.
+    #[error("it cannot be read: {0}")]
     Unusable(String),
-    /// The archive could not be read or written.
+    /// The store could not be read or written.
     #[error("{0}")]
-    Archive(HostError),
+    Store(HostError),
     /// The tree could not be read or written.
     #[error("{0}")]
     Tree(HostError),
@@ -32,22 +31,18 @@ pub enum TransferError {
     Ended,
 }
 
-impl TransferError {
-    /// An error of reading from a decompressor: with an error number it comes from the kernel, otherwise from the
-    /// decompressor.
-    pub fn reading(error: &io::Error) -> TransferError {
-        match error.raw_os_error() {
-            Some(number) => TransferError::Archive(HostError::new("the archive", "read", Errno(number))),
-            None if error.kind() == io::ErrorKind::UnexpectedEof => {
-                TransferError::Bad("it ends too early".to_owned())
-            }
-            None => TransferError::Bad(error.to_string()),
-        }
-    }
+/// The object of an error in a file of the store whose path is not known yet.
+pub const A_FILE: &str = "a file of the store";
 
-    /// An error of writing to a compressor.
-    pub fn writing(error: &io::Error) -> TransferError {
-        TransferError::Archive(HostError::io("the archive", "write", error))
+impl TransferError {
+    /// Names the file of the store in which it was.
+    pub fn of(self, path: impl Display) -> TransferError {
+        match self {
+            TransferError::Store(error) if error.object == A_FILE => {
+                TransferError::Store(HostError { object: path.to_string(), ..error })
+            }
+            other => other,
+        }
     }
 }
 
@@ -58,7 +53,7 @@ impl From<TransferError> for Error {
                 Error::new(ErrorKind::SnapshotCorrupt, error.to_string())
             }
             TransferError::Ended => Error::new(ErrorKind::Cancelled, error.to_string()),
-            TransferError::Archive(error) => in_store(error),
+            TransferError::Store(error) => in_store(error),
             TransferError::Tree(error) => or_full(error, ErrorKind::DiskFull),
         }
     }
@@ -74,6 +69,19 @@ pub fn not_opened(directory: &Path, part: &Path, errno: Errno) -> Error {
 pub fn is_general(errno: Errno) -> bool {
     // The last is the answer to every call of a process that a fault script has killed.
     matches!(errno.0, libc::ENOMEM | libc::EMFILE | libc::ENFILE | libc::EOWNERDEAD)
+}
+
+/// Calls a second time after an error that says that something is damaged: it may pass.
+pub fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    match call() {
+        Err(errno) if is_damage(errno) => call(),
+        done => done,
+    }
+}
+
+/// Whether an error says that what was written to a disk cannot be read from it.
+pub fn is_damage(errno: Errno) -> bool {
+    matches!(errno.0, libc::EIO | libc::EUCLEAN | libc::EBADMSG | libc::EILSEQ | libc::ENODATA)
 }
 
 /// Whether an error concerns only the entry to create, so that others may succeed.
@@ -137,11 +145,6 @@ pub fn at(object: impl Display, operation: &'static str) -> impl FnOnce(Errno) -
 /// An error of an operation on an entry of a tree.
 pub fn in_tree(path: &[u8], operation: &'static str) -> impl FnOnce(Errno) -> TransferError {
     move |errno| TransferError::Tree(HostError::new(shown(path), operation, errno))
-}
-
-/// An error number as `io::Error`, to pass it through a compressor.
-pub fn io_error(errno: Errno) -> io::Error {
-    io::Error::from_raw_os_error(errno.0)
 }
 
 /// Completes the path of an error in a tree below `to`.
