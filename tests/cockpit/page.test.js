@@ -400,8 +400,9 @@ describe("the page", () => {
         }, () => {});
 
         await remedy("snapshot-broken", "Snapshots", () => {
-            const manifests = rig.inside("find", store, "-name", "gen-*.json").trim().split("\n");
-            const [oldest] = manifests.sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
+            const snapshots = rig.inside("find", store, "-regex", ".*/gen-[0-9]+").trim().split("\n");
+            const [oldest] = snapshots.sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
+            assert.match(oldest, /gen-\d+$/);
             rig.inside("sh", "-c", `echo {} >${oldest}`);
             // A save looks at the others, too.
             rig.inside("sh", "-c", `echo newest >${PLACE}/notes/file`);
