@@ -1,8 +1,9 @@
 //! Which contents a save copies into its file, so that old files can be removed: bounded by what the save writes anyway.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use super::format::Hash;
+use super::needs::PLACE;
 use super::shelf::{Place, Shelf};
 
 /// Files with contents besides generations, above which the smallest ones are merged.
@@ -57,26 +58,10 @@ pub fn copies(shelf: &Shelf<'_>, live: &HashSet<Hash>, stays: &HashSet<usize>, m
         }
         file.contents.sort_unstable();
         for (place, hash) in file.contents {
-            // With its place in head and index.
-            let Some(rest) = left.checked_sub(shelf.stored(place) + 72) else { return copied };
+            let Some(rest) = left.checked_sub(shelf.stored(place) + PLACE) else { return copied };
             left = rest;
             copied.push(hash);
         }
     }
     copied
-}
-
-/// Counts how many of these generations need each file: a file that only generations which go need can be removed.
-pub fn freed(needs: &HashMap<u64, HashSet<usize>>, sizes: &[u64], goes: &[u64]) -> u64 {
-    let stays: HashSet<usize> = needs
-        .iter()
-        .filter(|(number, _)| !goes.contains(number))
-        .flat_map(|(_, files)| files.iter().copied())
-        .collect();
-    let gone: HashSet<usize> = needs
-        .iter()
-        .filter(|(number, _)| goes.contains(number))
-        .flat_map(|(_, files)| files.iter().copied())
-        .collect();
-    gone.difference(&stays).map(|at| sizes[*at]).sum()
 }

@@ -620,12 +620,17 @@ impl Store {
         self.calls.remove(self.fd(), name.as_bytes(), false).ok();
     }
 
-    /// Gives the file of a save, all of which is on disk, the name of a generation.
-    pub(super) fn commit(&self, file: BorrowedFd<'_>, partial: &str, number: u64) -> Result<(), Error> {
-        let name = generation_name(number);
-        self.rename(partial, &name, "name")?;
+    /// Gives a file, all of which is on disk, its name. One that has that name is replaced, unless `keep`.
+    pub(super) fn commit(
+        &self,
+        file: BorrowedFd<'_>,
+        partial: &str,
+        name: &str,
+        keep: bool,
+    ) -> Result<(), Error> {
+        self.calls.rename(self.fd(), partial, name, keep).map_err(self.at(partial, "name"))?;
         // On btrfs (seen with Linux 6.12), a file that was only synced under another name may be empty after a power cut.
-        self.calls.sync(file).map_err(self.at(&name, "sync"))?;
+        self.calls.sync(file).map_err(self.at(name, "sync"))?;
         self.sync()
     }
 

@@ -13,6 +13,7 @@ mod extracted;
 pub mod format;
 mod frames;
 mod load;
+mod needs;
 mod open_directories;
 mod pack;
 mod read;
@@ -23,6 +24,7 @@ mod sink;
 mod transfer_error;
 mod walk;
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -195,7 +197,7 @@ pub fn delete(calls: &Calls, disk: &Ramdisk, generation: u64) -> Result<(), Erro
         let message = format!("there is no snapshot {generation} in {}", disk.store().display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    save::remove(&store, &[generation], &store.state()?.damaged)?;
+    needs::remove(&store, &[generation], &store.state()?.damaged, true, &HashSet::new())?;
     store.sync()
 }
 

@@ -1,6 +1,6 @@
 //! Saves a RAM disk as a generation.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{Error, ErrorKind};
@@ -8,16 +8,17 @@ use host::Errno;
 use host::linux::ramdisk::{BTRFS, Calls, FileSystem, SUBVOLUME_ROOT};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::choose::{self, Kept, Limits, Pin};
-use logic::ramdisk::generation_name;
 use logic::ramdisk::manifest::{Consistency, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
+use logic::ramdisk::{bad_name, generation_name};
 
 use super::compact;
 use super::directory::{Generation, Listing, Store};
 use super::export::verify;
 use super::format::{self, Hash};
 use super::frames::{self, End, Frames};
+use super::needs::{self, Needs};
 use super::pack::{Packed, pack};
 use super::shelf::{self, Shelf, Tree as StoredTree};
 use super::sink::Shelving;
@@ -198,7 +199,7 @@ fn save_locked(
             return Ok(Saved::Unchanged { generation, omitted });
         }
     };
-    for number in way.last.iter().filter(|number| pruned.contains(number)) {
+    for number in &pruned {
         if kept.iter().any(|kept| kept.number == *number && kept.is_pinned()) {
             warnings.push(format!(
                 "snapshot {number} was pinned, and is deleted: the store had no room for the last save"
@@ -262,8 +263,8 @@ enum Failed {
     /// With more space in the store it may succeed.
     ForWant(Error),
     ForGood(Error),
-    /// It was only measured: the bytes that it needs.
-    Measured(u64),
+    /// It was only measured: the bytes that it needs, and its contents.
+    Measured(u64, HashSet<Hash>),
 }
 
 impl From<Error> for Failed {
@@ -283,8 +284,9 @@ impl Writer<'_> {
         Ok(Shelf::open(self.store, self.listing, self.damaged)?)
     }
 
-    /// Writes a generation. Others are deleted only when the store was too small without that, and only if their space is
-    /// enough for what was measured. Adds the deleted ones to `gone`.
+    /// Writes a generation. Others are deleted only when the store was too small without that, and only if their space may be
+    /// enough for what was measured: then it is tried again, until it succeeds or there is nothing left to delete. Adds the
+    /// deleted ones to `gone`.
     fn write(
         &self,
         mut tree: Tree,
@@ -295,14 +297,17 @@ impl Writer<'_> {
         let begun = Progress { doing: "saving", done_bytes: 0, total_bytes: 0 };
         let partial = format!("{}.partial", generation_name(self.listing.next));
         let mut is_tried = !way.is_narrow;
+        let (mut is_short, mut made) = (way.is_narrow, Made::default());
         loop {
             let began_at_usec = self.calls.now_usec();
             let mut free = self.store.file_system()?.available_bytes;
             let each = &mut || watcher(begun);
             let source = Source::new(self.calls, self.place, self.magic, tree, self.disk, each)?;
             let mut short = None;
+            let copies = !is_short;
+            let attempt = Attempt { source: &source, began_at_usec, gone, copies };
             if is_tried {
-                let attempt = self.attempt(&source, Some(&partial), began_at_usec, gone, &mut *watcher);
+                let attempt = self.attempt(&attempt, Some(&partial), &mut *watcher);
                 let written = self.calls.look(self.store.fd(), partial.as_bytes()).ok();
                 if !matches!(attempt, Ok(Done::New(..))) && written.is_some() {
                     self.store.discard(&partial);
@@ -314,32 +319,36 @@ impl Writer<'_> {
                         source.end(self.calls);
                         return Err(error);
                     }
-                    Err(Failed::Measured(_)) => {}
+                    Err(Failed::Measured(..)) => {}
                 }
-                // A quota limits the space, too.
-                free = written.map_or(free, |written| written.size.min(free));
+                // There is as much as could be written: more for root, less with a quota.
+                free = written.map_or(free, |written| written.size);
             }
-            let measured = self.attempt(&source, None, began_at_usec, gone, &mut *watcher);
+            is_short = true;
+            let measured = self.attempt(&Attempt { copies: false, ..attempt }, None, &mut *watcher);
             tree = source.end(self.calls);
-            let mut wanted = match measured {
-                Err(Failed::Measured(bytes)) => bytes.saturating_add(BESIDES),
+            let (bytes, contents) = match measured {
+                Err(Failed::Measured(bytes, contents)) => (bytes, contents),
                 Ok(done) => return Ok((done, tree)),
                 Err(Failed::ForWant(error) | Failed::ForGood(error)) => return Err(error),
             };
-            if short.is_some() {
+            let mut wanted = bytes.saturating_add(BESIDES);
+            if short.is_some() && !copies {
                 wanted = wanted.max(free.saturating_add(1));
             }
-            let Some(next) = way.next(wanted, free, gone) else {
-                let (wanted, free) = (size_text(wanted), size_text(free));
-                let why = short.map_or_else(String::new, |error| format!("{}; ", error.message));
-                let why = format!(
-                    "{why}the store has room for {free}, and {wanted} are needed; {}",
-                    more_room(self.disk)
-                );
-                return Err(refused(ErrorKind::StoreFull, self.disk, &why));
-            };
-            self.make_way(&next, gone, &mut *watcher)?;
             is_tried = true;
+            if free >= wanted
+                || self.make_way(way, &mut made, wanted - free, &contents, gone, &mut *watcher)?
+            {
+                continue;
+            }
+            let (wanted, free) = (size_text(wanted), size_text(free));
+            let why = short.map_or_else(String::new, |error| format!("{}; ", error.message));
+            let why = format!(
+                "{why}the store has room for {free}, and {wanted} are needed; {}",
+                more_room(self.disk)
+            );
+            return Err(refused(ErrorKind::StoreFull, self.disk, &why));
         }
     }
 
@@ -351,18 +360,17 @@ impl Writer<'_> {
     /// Writes a generation into the space that there is; without a name, measures it.
     fn attempt(
         &self,
-        source: &Source<'_>,
+        attempt: &Attempt<'_>,
         partial: Option<&str>,
-        began_at_usec: u64,
-        gone: &[u64],
         watcher: Watcher<'_>,
     ) -> Result<Done, Failed> {
+        let Attempt { source, began_at_usec, gone, copies } = *attempt;
         let (calls, disk, store) = (self.calls, self.disk, self.store);
         // After generations were deleted, the files are others.
         let listing = store.listing()?;
         let mut shelf = Shelf::open(store, &listing, self.damaged)?;
         let doing = if partial.is_some() { "saving" } else { "measuring" };
-        let mut compaction = self.compaction(&mut shelf, gone)?;
+        let mut compaction = if copies { self.compaction(&mut shelf, gone)? } else { None };
         let ((packed, tree, exact, copied, copied_bytes), mut written) =
             frames::write(store, partial.map(str::to_owned), |frames| {
                 let mut sink = Shelving::new(&shelf, frames);
@@ -403,7 +411,7 @@ impl Writer<'_> {
             self.pack_tree(&mut shelf, last.map(|(number, _)| number), &tree, compaction.as_ref())?;
         let bytes = written.measure(packed_tree.len() * if base.is_some() { 1 } else { 2 });
         self.check_limits(&mut shelf, &tree, bytes).map_err(Failed::ForGood)?;
-        let Some(partial) = partial else { return Err(Failed::Measured(bytes)) };
+        let Some(partial) = partial else { return Err(Failed::Measured(bytes, shelf::contents(&tree)?)) };
         let manifest = Manifest {
             mode: disk.keep.mode,
             began_at_usec,
@@ -441,7 +449,7 @@ impl Writer<'_> {
             read_back => read_back?,
         }
         if let Some(file) = written.file() {
-            store.commit(file, partial, self.listing.next)?;
+            store.commit(file, partial, &generation_name(self.listing.next), true)?;
         }
         Ok(Done::New(manifest, exact, written.size()))
     }
@@ -522,8 +530,7 @@ impl Writer<'_> {
         }
         if self.request.reason == SaveReason::User {
             let by_users = self.kept.iter().filter(|kept| kept.by_user).map(|kept| kept.number);
-            let needs = Needs::new(shelf)?;
-            let freed = needs.map_or(0, |needs| needs.freed(&by_users.collect::<Vec<_>>()));
+            let freed = Needs::new(shelf, &contents)?.freed(&by_users.collect::<Vec<_>>());
             let total = self.listing.bytes().saturating_sub(freed).saturating_add(bytes);
             if total > limit {
                 let (total, limit) = (size_text(total), size_text(limit));
@@ -536,16 +543,74 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Deletes generations for the space of the new one.
-    fn make_way(&self, next: &[u64], gone: &mut Vec<u64>, watcher: Watcher<'_>) -> Result<(), Error> {
-        if next.is_empty() {
-            return Ok(());
+    /// Deletes generations for the space of the new one, which has these contents; false if that would not gain it.
+    fn make_way(
+        &self,
+        way: &Way,
+        made: &mut Made,
+        wanted: u64,
+        contents: &HashSet<Hash>,
+        gone: &mut Vec<u64>,
+        watcher: Watcher<'_>,
+    ) -> Result<bool, Error> {
+        let listing = self.store.listing()?;
+        let needs = Needs::new(&mut Shelf::open(self.store, &listing, self.damaged)?, contents)?;
+        let gives_up = self.request.gives_up;
+        let choose = |made: &Made| {
+            let choose = |last: &[u64]| {
+                let mut order = made.damaged.clone();
+                order.extend(last);
+                order.retain(|number| !gone.contains(number) && made.good != Some(*number));
+                needs.choose(&order, wanted, if gives_up { BESIDES } else { 0 }, made.nothing)
+            };
+            choose(&way.spare).or_else(|| choose(&way.last))
+        };
+        if made.good.is_none() {
+            if !gives_up && choose(made).is_none() {
+                return Ok(false);
+            }
+            self.protect(&needs, &listing, made, watcher)?;
         }
-        // Until the new generation is written, the newest one is the only one certain to remain: verify it first.
-        let newest = self.listing.generations.iter().find(|newest| newest.is_whole());
-        verify(self.calls, self.disk, newest.map(|newest| newest.number), watcher)?;
-        remove(self.store, next, self.damaged)?;
+        let Some(next) = choose(made) else { return Ok(false) };
+        needs::remove(self.store, &next, self.damaged, true, contents)?;
+        made.nothing = next.is_empty();
         gone.extend(next);
+        Ok(true)
+    }
+
+    /// Reads the newest generations until one is good: until the new one is written, it is the only one certain to remain. For a
+    /// save that cannot be repeated, those that cannot be loaded go before others.
+    fn protect(
+        &self,
+        needs: &Needs,
+        listing: &Listing,
+        made: &mut Made,
+        watcher: Watcher<'_>,
+    ) -> Result<(), Error> {
+        let gives_up = self.request.gives_up;
+        let whole: Vec<u64> =
+            listing.generations.iter().filter(|found| found.is_whole()).map(|found| found.number).collect();
+        for number in &whole {
+            match verify(self.calls, self.disk, Some(*number), &mut *watcher) {
+                Err(error) if gives_up && error.kind == ErrorKind::SnapshotCorrupt => {
+                    made.damaged.push(*number);
+                }
+                verified => {
+                    verified?;
+                    made.good = Some(*number);
+                    break;
+                }
+            }
+        }
+        if made.good.is_none() {
+            // Most of its files may be good.
+            made.good = whole.first().copied();
+        }
+        if gives_up {
+            let set_aside = listing.files.iter().filter(|file| file.name == bad_name(file.number));
+            made.damaged.extend(set_aside.map(|file| file.number));
+            made.damaged.extend(needs.unreadable.iter().filter(|number| !whole.contains(number)));
+        }
         Ok(())
     }
 
@@ -562,20 +627,15 @@ impl Writer<'_> {
         let free = self.store.file_system()?.available_bytes;
         let spare = choose::spare(self.kept, disk.keep.generations, self.loaded, next(disk, by_user));
         let numbers = |kept: &[Kept]| kept.iter().map(|kept| kept.number).collect::<Vec<_>>();
-        let mut way = Way { spare: numbers(&spare), last: Vec::new(), needs: None, is_narrow: false };
+        let mut way = Way { spare: numbers(&spare), last: Vec::new(), is_narrow: false };
         if request.gives_up {
             way.last = numbers(&choose::give_up(self.kept));
-        }
-        if wanted > free || request.gives_up {
-            way.needs = Needs::new(&mut self.shelf()?)?;
-        }
-        if request.gives_up {
             return Ok(way);
         }
-        match way.next(wanted, free, &[]) {
-            Some(gone) => way.is_narrow = !gone.is_empty(),
-            None if request.last => way.is_narrow = true,
-            None => {
+        if wanted > free {
+            way.is_narrow = true;
+            let needs = Needs::new(&mut self.shelf()?, &HashSet::new())?;
+            if needs.choose(&way.spare, wanted - free, 0, false).is_none() && !request.last {
                 let (wanted, free) = (size_text(wanted), size_text(free));
                 let why =
                     format!("the store has {free} free, and about {wanted} are needed; {}", more_room(disk));
@@ -584,6 +644,28 @@ impl Writer<'_> {
         }
         Ok(way)
     }
+}
+
+/// What was found and done to make way for a generation.
+#[derive(Default)]
+struct Made {
+    /// The newest generation that is good.
+    good: Option<u64>,
+    /// Those that cannot be loaded, or not completely.
+    damaged: Vec<u64>,
+    /// Whether no generation was deleted the last time, only what none of them needs.
+    nothing: bool,
+}
+
+/// What attempts to write a generation have in common.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    source: &'a Source<'a>,
+    began_at_usec: u64,
+    /// Generations that were deleted for its space.
+    gone: &'a [u64],
+    /// Whether it may copy from old files.
+    copies: bool,
 }
 
 /// A base and its hash.
@@ -620,50 +702,6 @@ impl Compaction {
         frames.flush()?;
         Ok(frames.fresh.len() - before)
     }
-}
-
-/// Which files each generation needs.
-#[derive(Debug)]
-pub struct Needs {
-    /// By number.
-    files: HashMap<u64, HashSet<usize>>,
-    sizes: Vec<u64>,
-    numbers: Vec<u64>,
-}
-
-impl Needs {
-    /// `None` if a generation cannot be read, so that no file can be removed.
-    pub fn new(shelf: &mut Shelf<'_>) -> Result<Option<Needs>, TransferError> {
-        let mut needed = HashMap::new();
-        let generations = shelf.files.iter().filter(|file| file.name == generation_name(file.number));
-        for number in generations.map(|file| file.number).collect::<Vec<_>>() {
-            match shelf.needs(number) {
-                Ok(files) => needed.insert(number, files.into_iter().collect()),
-                Err(TransferError::Bad(_) | TransferError::Unusable(_)) => return Ok(None),
-                Err(error) => return Err(error),
-            };
-        }
-        let sizes = shelf.files.iter().map(|file| file.size).collect();
-        let numbers = shelf.files.iter().map(|file| file.number).collect();
-        Ok(Some(Needs { files: needed, sizes, numbers }))
-    }
-
-    /// Bytes of the files that can be removed with these generations.
-    pub fn freed(&self, goes: &[u64]) -> u64 {
-        compact::freed(&self.files, &self.sizes, goes)
-    }
-
-    /// Numbers of the files that remain without these generations.
-    fn without(&self, goes: &[u64]) -> BTreeSet<u64> {
-        let stays = self.files.iter().filter(|(number, _)| !goes.contains(number));
-        stays.flat_map(|(_, files)| files.iter().map(|at| self.numbers[*at])).collect()
-    }
-}
-
-/// Removes generations, and files that no other one needs.
-pub fn remove(store: &Store, numbers: &[u64], damaged: &BTreeSet<(u64, u64)>) -> Result<(), Error> {
-    let needs = Needs::new(&mut Shelf::open(store, &store.listing()?, damaged)?)?;
-    store.drop(numbers, needs.map(|needs| needs.without(numbers)).as_ref())
 }
 
 /// An error after generations were deleted, with their numbers.
@@ -721,40 +759,9 @@ struct Way {
     spare: Vec<u64>,
     /// Those that a save which cannot be repeated gives up, in this order; else none.
     last: Vec<u64>,
-    /// Which files they need; `None` if that is not known, or was not needed so far.
-    needs: Option<Needs>,
     /// Whether the space is probably too small without that: measured before anything is written, since every write wears
     /// flash.
     is_narrow: bool,
-}
-
-impl Way {
-    /// The next ones to delete, so that `wanted` bytes are free, given that `free` are, after those that are `gone`; `None` if
-    /// all are not enough.
-    fn next(&self, wanted: u64, free: u64, gone: &[u64]) -> Option<Vec<u64>> {
-        if free >= wanted {
-            return Some(Vec::new());
-        }
-        let needs = self.needs.as_ref()?;
-        let before = needs.freed(gone);
-        [&self.spare, &self.last].into_iter().find_map(|from| {
-            let left: Vec<u64> = from.iter().filter(|number| !gone.contains(number)).copied().collect();
-            let freed = |goes: &[u64]| needs.freed(&[gone, goes].concat()).saturating_sub(before);
-            let is_enough = |goes: &[u64]| free.saturating_add(freed(goes)) >= wanted;
-            // One whose file others need frees nothing.
-            let mut goes = Vec::new();
-            for number in &left {
-                let more = [goes.as_slice(), &[*number]].concat();
-                if freed(&more) > freed(&goes) {
-                    goes = more;
-                }
-                if is_enough(&goes) {
-                    return Some(goes);
-                }
-            }
-            is_enough(&left).then_some(left)
-        })
-    }
 }
 
 /// Bytes that a new generation with these contents probably needs.
@@ -798,8 +805,8 @@ pub fn next_save(calls: &Calls, disk: &Ramdisk) -> Result<Option<Room>, Error> {
     let spare_bytes = match spare.as_slice() {
         [] => 0,
         spare => {
-            let needs = Needs::new(&mut Shelf::open(&store, &listing, &state.damaged)?)?;
-            needs.map_or(0, |needs| needs.freed(spare))
+            let mut shelf = Shelf::open(&store, &listing, &state.damaged)?;
+            Needs::new(&mut shelf, &HashSet::new())?.freed(spare)
         }
     };
     Ok(Some(Room {
@@ -823,7 +830,7 @@ fn prune(
     let store_bytes = disk.store_limit.map(|limit| limit.saturating_sub(rest));
     let limits = Limits { keep: disk.keep.generations, store_bytes };
     let gone = choose::prune(&listing.kept_for(disk, room), limits, loaded);
-    remove(store, &gone, damaged)?;
+    needs::remove(store, &gone, damaged, false, &HashSet::new())?;
     Ok(gone)
 }
 

@@ -6,13 +6,13 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use host::Errno;
+use host::{Errno, HostError};
 use logic::ramdisk::rest_name;
 
 use super::directory::{File, Listing, Store};
 use super::format::{self, FRAME, Footer, Hash, Head, START, STORED, tree};
 use super::read::{read, section};
-use super::transfer_error::TransferError;
+use super::transfer_error::{TransferError, again};
 
 /// Decompressed frames that are kept. Contents of one generation are in the same order in each file, so one frame of each is
 /// nearly enough.
@@ -54,6 +54,8 @@ pub struct Shelf<'a> {
     pub is_read_whole: bool,
     /// Of each file.
     pub frames: Vec<Vec<Frame>>,
+    /// Files whose index could not be read: they may have more contents than were found.
+    doubtful: HashSet<usize>,
     /// The newest place of each content whose frame is not known to be damaged.
     places: HashMap<Hash, Place>,
     open: Vec<(usize, Arc<OwnedFd>)>,
@@ -114,6 +116,7 @@ impl<'a> Shelf<'a> {
             files: listing.files.clone(),
             is_read_whole: false,
             frames: Vec::new(),
+            doubtful: HashSet::new(),
             places: HashMap::new(),
             open: Vec::new(),
             cache: Vec::new(),
@@ -153,6 +156,7 @@ impl<'a> Shelf<'a> {
     /// The frames of a file: from its index, or, where that is damaged, by searching for them.
     fn heads(&mut self, at: usize) -> Result<Vec<(u64, Head)>, TransferError> {
         let size = self.files[at].size;
+        self.doubtful.insert(at);
         let file = match self.file(at) {
             // Damaged, or not trusted.
             Err(TransferError::Bad(_) | TransferError::Unusable(_)) => return Ok(Vec::new()),
@@ -161,7 +165,10 @@ impl<'a> Shelf<'a> {
         if let Ok(footer) = &self.files[at].footer {
             let index = section(self.store.calls(), file.as_fd(), footer.index, 256 << 20);
             match index.map(|index| format::parse_index(&index, size)) {
-                Ok(Some(frames)) => return Ok(frames),
+                Ok(Some(frames)) => {
+                    self.doubtful.remove(&at);
+                    return Ok(frames);
+                }
                 Ok(None) | Err(TransferError::Bad(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -207,6 +214,12 @@ impl<'a> Shelf<'a> {
             opened => opened,
         };
         let file = Arc::new(opened?);
+        // Another process has replaced it by a part of it.
+        let size = again(|| self.store.calls().look(file.as_fd(), b"")).map(|found| found.size);
+        if self.files[at].size > 0 && size.is_ok_and(|size| size != self.files[at].size) {
+            let name = self.files[at].name.clone();
+            return Err(TransferError::Store(HostError::new(name, "open", Errno(libc::ESTALE))));
+        }
         if self.is_read_whole {
             self.store.calls().will_read(file.as_fd());
         }
@@ -393,30 +406,15 @@ impl<'a> Shelf<'a> {
         contents(&self.tree_of(number)?)
     }
 
-    /// The files that a generation needs: its own, that of its base, and those with its contents. Where one of its contents
-    /// is not found, also those with damage, which may have been read wrongly.
-    pub fn needs(&mut self, number: u64) -> Result<BTreeSet<usize>, TransferError> {
-        let contents = self.contents_of(number)?;
-        let own = self.at(number).ok_or_else(|| bad("its file is not there"))?;
-        let base = self.files[own].footer.as_ref().ok().and_then(|footer| footer.base);
-        let mut needs: BTreeSet<usize> = [own].into();
-        needs.extend(base.into_iter().flat_map(|base| self.bases_of(&base)).map(|(at, _)| at));
-        for hash in &contents {
-            match self.find(hash) {
-                Some(place) => {
-                    needs.insert(place.file as usize);
-                }
-                None => needs.extend(self.with_damage()),
-            }
-        }
-        Ok(needs)
+    /// Whether a part of a file cannot be read, as far as known.
+    pub fn has_damage(&self, at: usize) -> bool {
+        self.doubtful.contains(&at) || self.frames[at].iter().any(|frame| frame.is_damaged)
     }
 
-    fn with_damage(&self) -> impl Iterator<Item = usize> {
-        let is_damaged = |at: &usize| {
-            self.files[*at].footer.is_err() || self.frames[*at].iter().any(|frame| frame.is_damaged)
-        };
-        (0..self.files.len()).filter(is_damaged)
+    /// Closes all files, and forgets what was read of them.
+    pub fn close(&mut self) {
+        self.open.clear();
+        self.cache.clear();
     }
 }
 

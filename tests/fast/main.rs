@@ -48,6 +48,7 @@ mod output;
 mod packaging;
 mod plan;
 mod ramdisk_draft;
+mod ramdisk_full;
 mod ramdisk_held;
 mod ramdisk_hostile;
 mod ramdisk_rules;

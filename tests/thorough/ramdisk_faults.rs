@@ -225,6 +225,59 @@ fn loads_with(fault: Fault) -> [usize; 4] {
     [cases.len(), failed, fell_back, done]
 }
 
+/// The newest generation needs a part of the file of the one that is deleted: its tree, and some contents.
+#[test]
+fn a_deletion_may_fail_anywhere() {
+    let [cases, failed, done] = for_each_fault(deletions_with);
+    println!("{cases} deletions: {failed} failed, {done} did not");
+    assert!(failed > cases / 4 && done > 0);
+}
+
+fn deletions_with(fault: Fault) -> [usize; 3] {
+    let mut trial = Trial::new();
+    trial.disk.keep.generations = 9;
+    trial.load().unwrap();
+    for from in [0_u64, 100] {
+        for number in from..from + 150 {
+            let (mut bytes, file) = (vec![0; 1024], trial.place().join(number.to_string()));
+            blake3::Hasher::new().update(&number.to_le_bytes()).finalize_xof().fill(&mut bytes);
+            fs::write(file, bytes).unwrap();
+        }
+        for number in 0..from {
+            fs::remove_file(trial.place().join(number.to_string())).unwrap();
+        }
+        trial.save().unwrap();
+    }
+    let whole = picture(trial.place());
+    copy(trial.disk.store(), &trial.path("before"));
+    let size = |trial: &Trial| fs::metadata(trial.disk.store().join("rest-1")).unwrap().len();
+    let calls = Calls::with_fault(None);
+    store::delete(&calls, &trial.disk, 1).unwrap();
+    let (transcript, small) = (calls.transcript(), size(&trial));
+    assert!(small < fs::metadata(trial.path("before").join("gen-1")).unwrap().len() * 3 / 4);
+    let (mut failed, mut done) = (0, 0);
+    let cases = calls_for(fault, &transcript);
+    for &number in &cases {
+        copy(&trial.path("before"), trial.disk.store());
+        let what = format!("{fault:?} at call {number}, {}", transcript[number - 1]);
+        match store::delete(&Calls::with_fault(Some((number, fault))), &trial.disk, 1) {
+            Ok(()) => done += 1,
+            Err(_) => failed += 1,
+        }
+        trial.verify(2).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(after_reboot(&trial), (2, whole.clone()), "{what}");
+        // Its name is gone at once or not at all, and again it can be deleted.
+        if trial.generations() == [2, 1] {
+            trial.verify(1).unwrap_or_else(|error| panic!("{what}: {error}"));
+            store::delete(&Calls::new(), &trial.disk, 1).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(size(&trial), small, "{what}");
+        }
+        trial.save().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(!trial.names().iter().any(|name| name.ends_with(".partial")), "{what}: {:?}", trial.names());
+    }
+    [cases.len(), failed, done]
+}
+
 #[test]
 fn a_file_is_synced_before_it_gets_its_name_and_others_are_removed_last() {
     let (trial, _, _) = prepared();

@@ -25,7 +25,7 @@ pub use btrfs::SUBVOLUME_ROOT;
 pub use list::Name;
 use logic::ramdisk::entry::{Attribute, Kind, Meta, Time};
 use logic::ramdisk::limits;
-pub use script::Calls;
+pub use script::{Calls, Room};
 pub use system::{BTRFS, FileSystem, TMPFS};
 pub use trusted::Untrusted;
 

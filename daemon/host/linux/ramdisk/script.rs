@@ -1,5 +1,8 @@
 //! The calls of a job, which a script can make fail.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Errno;
@@ -12,6 +15,26 @@ struct Scripted {
     /// The process is killed after this call if it changes the store, otherwise before the next one.
     dying: bool,
     dead: bool,
+    room: Option<Room>,
+}
+
+/// A directory with little space.
+#[derive(Debug, Clone)]
+pub struct Room {
+    pub directory: PathBuf,
+    /// Bytes that its files can have together.
+    pub bytes: u64,
+    /// The same as statfs(2) shows it: less for what is reserved for root, more with a quota.
+    pub shown: u64,
+}
+
+impl Room {
+    /// Bytes of its files, in blocks of 1 KiB.
+    fn used(&self) -> u64 {
+        let files = fs::read_dir(&self.directory).into_iter().flatten();
+        let sizes = files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len()));
+        sizes.map(|size| size.next_multiple_of(1024)).sum()
+    }
 }
 
 /// The error of all calls after the kill. No code of the product sees it, because its process would not exist.
@@ -31,6 +54,19 @@ impl Calls {
     pub fn with_fault(fault: Option<(usize, Fault)>) -> Calls {
         let scripted = Scripted { script: Script::new(fault), ..Scripted::default() };
         Calls(Some(Arc::new(Mutex::new(scripted))))
+    }
+
+    /// With a directory in which all files are written, which may get full.
+    pub fn with_room(room: Room) -> Calls {
+        Calls(Some(Arc::new(Mutex::new(Scripted { room: Some(room), ..Scripted::default() }))))
+    }
+
+    /// The bytes that statfs(2) shows as available for this directory, if a script says so.
+    pub(super) fn shown_room(&self, inode: u64) -> Option<u64> {
+        let scripted = self.state()?;
+        let room = scripted.room.as_ref()?;
+        let is_it = fs::metadata(&room.directory).is_ok_and(|found| found.ino() == inode);
+        is_it.then(|| room.shown.saturating_sub(room.used()))
     }
 
     fn state(&self) -> Option<MutexGuard<'_, Scripted>> {
@@ -56,7 +92,14 @@ impl Calls {
             None => Ok(bytes),
             Some(mut scripted) => {
                 let short = scripted.step(call, &format!("{bytes} bytes"))?;
-                Ok(if short { bytes.div_ceil(2) } else { bytes })
+                let bytes = if short { bytes.div_ceil(2) } else { bytes };
+                match &scripted.room {
+                    Some(room) if call == "write" => match room.bytes.saturating_sub(room.used()) {
+                        0 => Err(Errno::NOSPC),
+                        left => Ok(bytes.min(usize::try_from(left).unwrap_or(bytes))),
+                    },
+                    _ => Ok(bytes),
+                }
             }
         }
     }

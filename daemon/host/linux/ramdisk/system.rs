@@ -75,7 +75,9 @@ impl Calls {
                 free_inodes: if room.f_files == 0 { u64::MAX } else { room.f_ffree },
                 total_inodes: room.f_files,
             },
-            available_bytes: room.f_bavail.saturating_mul(unit),
+            available_bytes: self
+                .shown_room(meta.inode)
+                .unwrap_or_else(|| room.f_bavail.saturating_mul(unit)),
             total_inodes: if room.f_files == 0 { u64::MAX } else { room.f_files },
         })
     }
