@@ -136,7 +136,8 @@ impl Needs {
             let stays = file.is_own && !goes.contains(&file.number) || file.has_damage && lacks;
             // A file that is mostly needed is not worth it.
             if stays || *needed > 0 && *needed + BESIDES > file.size / 8 * 7 {
-                *needed = file.size;
+                // Also of one whose size could not be read.
+                *needed = file.size.max(1);
             }
             freed += file.size - (*needed + if *needed > 0 { BESIDES } else { 0 }).min(file.size);
         }

@@ -559,7 +559,7 @@ impl Writer<'_> {
         let choose = |made: &Made| {
             let choose = |last: &[u64]| {
                 let mut order = made.damaged.clone();
-                order.extend(last);
+                order.extend(last.iter().filter(|number| !made.damaged.contains(number)));
                 order.retain(|number| !gone.contains(number) && made.good != Some(*number));
                 needs.choose(&order, wanted, if gives_up { BESIDES } else { 0 }, made.nothing)
             };
