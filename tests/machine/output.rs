@@ -170,7 +170,8 @@ fn names(directory: &Path, lines: &mut Vec<String>) {
         if found.is_dir() {
             lines.push(format!("{}/", path.display()));
             names(&path, lines);
-        } else if path.extension().is_none() {
+        // Times of files, which a save has, compress differently.
+        } else if path.extension().is_none() && directory.file_name().unwrap() != "store" {
             lines.push(format!("{} {}", path.display(), found.size()));
         } else {
             lines.push(path.display().to_string());
