@@ -195,17 +195,19 @@ pub fn remove(
     store.drop(numbers, stays.as_ref())?;
     let Some(cut) = cut.filter(|_| writes) else { return Ok(()) };
     store.sync()?;
-    for (at, file) in needs.files.iter().enumerate() {
-        if cut.needed[at] > 0 && cut.needed[at] < file.size {
-            let contents = needs.contents.iter().zip(&cut.is_live);
-            let contents = contents.filter(|((_, of, _), is_live)| *of == at && **is_live);
-            let mut contents: Vec<Hash> = contents.map(|((hash, ..), _)| *hash).collect();
-            // Its order in the file.
-            contents.sort_by_key(|hash| shelf.find(hash));
-            // Without space even for that, the file stays as it is.
-            shrink(store, &mut shelf, at, &contents).ok();
-            shelf.close();
-        }
+    let is_part = |at: &usize| cut.needed[*at] > 0 && cut.needed[*at] < needs.files[*at].size;
+    let mut parts: Vec<usize> = (0..needs.files.len()).filter(is_part).collect();
+    // What gains space first makes room for the others.
+    parts.sort_by_key(|at| cut.needed[*at]);
+    for at in parts {
+        let contents = needs.contents.iter().zip(&cut.is_live);
+        let contents = contents.filter(|((_, of, _), is_live)| *of == at && **is_live);
+        let mut contents: Vec<Hash> = contents.map(|((hash, ..), _)| *hash).collect();
+        // Its order in the file.
+        contents.sort_by_key(|hash| shelf.find(hash));
+        // Without space even for that, the file stays as it is.
+        shrink(store, &mut shelf, at, &contents).ok();
+        shelf.close();
     }
     Ok(())
 }

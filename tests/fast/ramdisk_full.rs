@@ -221,9 +221,10 @@ proptest! {
             }
         }
         write(trial.place(), start..start + length);
-        // A file of which little more than a seventh is not needed stays as it is, and a new file exists beside the old one.
+        // A file of which little more than a seventh is not needed stays as it is, and a new file with what the newest one needs of
+        // an old one exists beside that.
         let needed = (alone(start..start + length) + newest) * 8 / 7 + newest + (64 << 10);
-        let bytes = needed.max(used(trial.disk.store()) + (more << 10));
+        let bytes = needed.max(used(trial.disk.store()) + newest + (more << 10));
         let saved = in_room(&trial, bytes, bytes);
         prop_assert!(saved.is_ok(), "{:?} {:?}", saved, trial.names());
         let left = trial.generations();
