@@ -342,7 +342,8 @@ fn disks(run: &mut Run) {
 
     // A damaged snapshot, and a store that is too small.
     let newest = fs::read_dir(run.kept.store()).unwrap().flatten().map(|entry| entry.path());
-    let newest = newest.filter(|path| path.extension().is_some_and(|end| end == "zst")).max().unwrap();
+    let newest = newest.filter(|path| path.extension().is_none()).max().unwrap();
+    assert!(newest.ends_with("gen-2"), "{}", newest.display());
     fs::write(&newest, "nonsense").unwrap();
     disk(run, "verify NAME");
     disk(run, "restore NAME");
