@@ -213,7 +213,12 @@ pub fn machine() -> Snapshot {
         ended_monotonic_usec: 60_000_000,
         actions: vec![action],
         skipped: vec![("zram0".to_owned(), "write-back".to_owned(), "it has no backing device".to_owned())],
-        budget: Some(Budget { daily_bytes: 1 << 30, left_bytes: 700 << 20, total_bytes: 3 << 30 }),
+        budget: Some(Budget {
+            daily_bytes: 1 << 30,
+            left_bytes: 700 << 20,
+            day_bytes: 324 << 20,
+            total_bytes: 3 << 30,
+        }),
         memory: vec![Used { device: "zram0".to_owned(), before_bytes: 324 * MIB, after_bytes: 312 * MIB }],
         ..Report::default()
     };

@@ -43,6 +43,12 @@ pub const RAMDISK: &[Metric<RamdiskView>] = &[
         |view| view.files_left().map(Value::from),
         "Files that still fit.",
     ),
+    counter(
+        "ramdisk_written",
+        Unit::Bytes,
+        |view| view.is_kept().then(|| view.status.written_total_bytes.into()),
+        "Data that saves of the RAM disk wrote in total, across restarts.",
+    ),
 ];
 
 /// Metrics of zswap.

@@ -198,17 +198,16 @@ fn maintenance(snapshot: &Snapshot, policies: &Policies, style: Style) -> Option
         );
     }
     if let Some(budget) = report.budget {
-        paragraph.line(
-            "Write-back",
-            format!(
-                "{} of {} in 24 hours left, {} written in all",
-                human(budget.left_bytes),
-                human(budget.daily_bytes),
-                human(budget.total_bytes)
-            ),
-        );
+        paragraph.line("Write-back", written(budget.day_bytes, budget.daily_bytes, budget.total_bytes));
     }
     Some(paragraph.render())
+}
+
+/// What was written in 24 hours, the budget for that (0: none), and what was written in all.
+pub fn written(day: u64, budget: u64, total: u64) -> String {
+    let day = if day == u64::MAX { "an unknown amount".to_owned() } else { human(day) };
+    let budget = if budget == 0 { String::new() } else { format!(" (budget {})", human(budget)) };
+    format!("{day} written in 24 hours{budget}, {} in all", human(total))
 }
 
 /// The memory that is saved, and the number of devices, RAM disks and problems.
@@ -609,6 +608,9 @@ fn disk(view: &RamdiskView, config: &Merged, style: Style) -> String {
         );
         let files = view.files_left().map_or_else(String::new, |left| format!(" and {left} files"));
         paragraph.line("Headroom", format!("{}{files} more", human(view.free_bytes)));
+    }
+    if view.is_kept() {
+        paragraph.line("Saves", written(view.status.written_day_bytes, 0, view.status.written_total_bytes));
     }
     paragraph.render()
 }

@@ -176,6 +176,8 @@ pub fn blank(status: &RamdiskStatus) -> RamdiskStatus {
         snapshots: status.snapshots.clone(),
         set_aside: status.set_aside.clone(),
         old_snapshots: status.old_snapshots.clone(),
+        written_day_bytes: status.written_day_bytes,
+        written_total_bytes: status.written_total_bytes,
         last_save_usec: status.last_save_usec,
         last_save_result: status.last_save_result,
         last_save_message: status.last_save_message.clone(),
@@ -195,12 +197,15 @@ pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Resul
     let name = &disk.name;
     let mut status = status(name);
     status.schema_version = SCHEMA_VERSION;
-    let found = store::status(&Calls::new(), disk)?;
+    let calls = Calls::new();
+    let found = store::status(&calls, disk)?;
     status.store_bytes = found.bytes;
+    let writes = found.state.writes_at(calls.clocks());
+    (status.written_day_bytes, status.written_total_bytes) = (writes.spent(), writes.total());
     status.snapshots = lines(&found);
     status.set_aside = found.bad;
     status.old_snapshots = store::old_text(disk, &found.old).unwrap_or_default();
-    let room = store::next_save(&Calls::new(), disk).ok().flatten();
+    let room = store::next_save(&calls, disk).ok().flatten();
     (status.next_save_bytes, status.next_spare_bytes, status.store_free_bytes) =
         room.map_or((0, 0, 0), |room| (room.needed_bytes, room.spare_bytes, room.free_bytes));
     change(&mut status);

@@ -19,6 +19,7 @@ pub mod hibernation;
 pub mod human;
 pub mod import;
 pub mod init;
+pub mod ledger;
 pub mod maintain;
 pub mod maintain_report;
 pub mod neighbours;

@@ -114,6 +114,9 @@ pub struct Budget {
     pub daily_bytes: u64,
     /// Bytes left.
     pub left_bytes: u64,
+    /// Bytes written in the last 24 hours; the largest number if they are unknown.
+    #[serde(rename = "writeback_day_bytes")]
+    pub day_bytes: u64,
     /// Total bytes written since they are counted.
     #[serde(rename = "writeback_total_bytes")]
     pub total_bytes: u64,

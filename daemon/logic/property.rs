@@ -158,6 +158,7 @@ impl Properties for Machine {
             property("MaintenanceActions", Signal::Change, |at| Value::Fives(at.snapshot.maintenance.actions.iter().map(action_row).collect()), "What it did then, in this order: device, action (`recompress`, `write-back`, `compact`, `mark-idle`), which pages, the reason, what came of it."),
             property("MaintenanceSkipped", Signal::Change, |at| Value::Threes(at.snapshot.maintenance.skipped.clone()), "What it did not do then: device (or empty), policy, reason."),
             property("WritebackBudgetLeftBytes", Signal::None, |at| Value::U64(at.snapshot.maintenance.budget.map_or(u64::MAX, |budget| budget.left_bytes)), "Bytes that may still be written to backing devices, of those in any 24 hours; the largest number without a budget."),
+            property("WritebackDayBytes", Signal::None, |at| Value::U64(at.snapshot.maintenance.budget.map_or(0, |budget| budget.day_bytes)), "Bytes written to backing devices in the 24 hours before the last run of maintenance; the largest number if they are unknown."),
             property("WritebackTotalBytes", Signal::None, |at| Value::U64(at.snapshot.maintenance.budget.map_or(0, |budget| budget.total_bytes)), "Bytes written to backing devices since they are counted, over restarts."),
             property("ZswapEnabled", Signal::Change, |at| Value::Bool(zswap(at, |zswap| zswap.enabled)), "Whether zswap takes pages before swap does. The following are empty or 0 while it is disabled and holds nothing."),
             property("ZswapManaged", Signal::Change, |at| Value::Bool(zswap(at, |zswap| zswap.managed)), "Whether zramd has enabled it, from `[zswap]`."),
@@ -253,6 +254,8 @@ impl Properties for RamdiskView {
             property("LastSaveResult", Signal::Change, |view| text(view.status.last_save_result.word()), "How that ended: `ok`, `unchanged` (there was nothing to write), `failed`, or empty."),
             property("LastSaveOmitted", Signal::Change, |view| Value::Counts(view.status.last_save_omitted.iter().map(|(reason, count)| (reason.word().to_owned(), *count)).collect()), "How many entries the last save that did not fail left out or could not keep whole, by reason: `attributes` (kept without user attributes), `damaged` (kept with zeros in unreadable places), `format` (a snapshot cannot hold it), `lease` (held by another program), `path` (too long), `unreadable`, or `other`. Empty when there are none. Their names are in the journal."),
             property("StoreBytes", Signal::Change, |view| Value::U64(view.status.store_bytes), "Bytes that all its snapshots take."),
+            property("WrittenDayBytes", Signal::Change, |view| Value::U64(view.status.written_day_bytes), "Bytes that saves wrote in the 24 hours before the last save or load, over reboots."),
+            property("WrittenTotalBytes", Signal::Change, |view| Value::U64(view.status.written_total_bytes), "Bytes that saves have written since they are counted, over reboots."),
             property("SnapshotCount", Signal::Change, |view| Value::U32(u32::try_from(view.status.snapshots.len()).unwrap_or(u32::MAX)), "How many snapshots there are."),
         ]
         .into_iter()

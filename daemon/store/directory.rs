@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::{Error, ErrorKind};
@@ -155,6 +156,8 @@ pub struct Store {
     path: String,
     /// A copy of the state in memory, which stays writable while the machine runs.
     note: Option<Note>,
+    /// Bytes written to files with contents.
+    written: AtomicU64,
 }
 
 /// A file in another directory.
@@ -167,10 +170,14 @@ struct Note {
 impl Store {
     fn new(calls: &Calls, disk: &Ramdisk, directory: OwnedFd) -> Store {
         let path = disk.store().display().to_string();
-        let mut store = Store { calls: calls.clone(), directory, path, note: None };
+        let mut store = Store::plain(calls, directory, path);
         // The note is optional while the store is writable.
         store.note = disk.notes.as_deref().and_then(|directory| store.note_in(directory).ok());
         store
+    }
+
+    fn plain(calls: &Calls, directory: OwnedFd, path: String) -> Store {
+        Store { calls: calls.clone(), directory, path, note: None, written: AtomicU64::new(0) }
     }
 
     /// Opens a store that only its owner can access: root would extract what others put there.
@@ -212,7 +219,7 @@ impl Store {
             opened => opened?,
         };
         let path = notes.display().to_string();
-        let directory = Store { calls: calls.clone(), directory, path, note: None };
+        let directory = Store::plain(calls, directory, path);
         Ok(Note { directory: Box::new(directory), name })
     }
 
@@ -613,6 +620,19 @@ impl Store {
     pub(super) fn create(&self, name: &str) -> Result<OwnedFd, HostError> {
         let created = self.calls.create(self.fd(), name.as_bytes(), 0o600);
         created.map_err(|errno| HostError::new(format!("{}/{name}", self.path), "create", errno))
+    }
+
+    /// Writes to the file of a save.
+    pub(super) fn put(&self, file: BorrowedFd<'_>, data: &[u8]) -> Result<(), HostError> {
+        let written = self.calls.write_all(file, data);
+        written.map_err(|errno| HostError::new(&self.path, "write to", errno))?;
+        self.written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Bytes that were written to such files since the last question.
+    pub(super) fn take_written(&self) -> u64 {
+        self.written.swap(0, Ordering::Relaxed)
     }
 
     /// Removes the file of a save that failed. If that fails, too, the next save removes it.

@@ -50,14 +50,10 @@ impl Out<'_> {
                 Some(file) => self.file.insert(file),
                 None => self.file.insert(self.store.create(name).map_err(fail)?),
             };
-            let put = |data| {
-                let written = calls.write_all(file.as_fd(), data);
-                written.map_err(|errno| fail(HostError::new(self.store.path(), "write to", errno)))
-            };
             if is_new {
-                put(&START)?;
+                self.store.put(file.as_fd(), &START).map_err(fail)?;
             }
-            put(data)?;
+            self.store.put(file.as_fd(), data).map_err(fail)?;
         }
         self.end += data.len() as u64;
         if let Some(file) = self.file.as_ref().filter(|_| self.end - self.begun >= WRITE_BEHIND) {

@@ -99,6 +99,10 @@ pub fn save_in(
     if saved.is_ok() && request.last {
         state.dirty = false;
     }
+    let written_bytes = store.take_written();
+    if written_bytes > 0 {
+        state.wrote(written_bytes, calls.clocks());
+    }
     // If nothing has changed, not even the state is written: every write wears flash.
     if outcome != SaveOutcome::Unchanged || state != was {
         let at_usec = calls.now_usec();

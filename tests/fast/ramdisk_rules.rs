@@ -123,6 +123,35 @@ fn nothing_is_written_when_nothing_has_changed() {
 }
 
 #[test]
+fn what_saves_write_is_counted_over_reboots() {
+    let mut trial = Trial::with(small);
+    let written = |trial: &Trial| {
+        let calls = Calls::new();
+        let writes = store::status(&calls, &trial.disk).unwrap().state.writes_at(calls.clocks());
+        (writes.spent(), writes.total())
+    };
+    let size = |trial: &Trial, name| fs::metadata(trial.disk.store().join(name)).unwrap().len();
+    assert_eq!(written(&trial), (0, 0));
+    trial.save().unwrap();
+    let first = size(&trial, "gen-1");
+    assert_eq!(written(&trial), (first, first));
+    trial.reboot();
+    trial.load().unwrap();
+    change(trial.place());
+    trial.save().unwrap();
+    let both = first + size(&trial, "gen-2");
+    assert_eq!(trial.save_as(ASKED), Ok(unchanged(2)));
+    assert_eq!(written(&trial), (both, both));
+    // Also what a save writes that fails.
+    trial.disk.store_limit = Some(1);
+    let new: Vec<u8> = noise(100_000).into_iter().map(|byte| byte ^ 1).collect();
+    fs::write(trial.place().join("more"), new).unwrap();
+    assert_eq!(trial.save().unwrap_err().kind, ErrorKind::StoreFull);
+    let (day, total) = written(&trial);
+    assert!(day == total && total > both + 50_000, "{total} {both}");
+}
+
+#[test]
 fn files_that_change_during_a_save_are_read_again_and_marked() {
     let trial = Trial::with(small);
     fs::write(trial.place().join("z"), "before").unwrap();
@@ -317,7 +346,7 @@ fn a_boot_that_ended_without_its_last_save_is_reported_until_the_next_one() {
     let other_boot = |dirty: bool| {
         let text = fs::read_to_string(&state).unwrap();
         let boot = Calls::new().boot_id().unwrap();
-        assert!(text.contains(&format!("\"dirty\": {dirty}")), "{text}");
+        assert!(text.contains(&format!("\"dirty\":{dirty}")), "{text}");
         fs::write(&state, text.replace(&boot, "another")).unwrap();
         trial.reboot();
     };

@@ -270,6 +270,7 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Manager", "MaintenanceActions"),
         ("org.zramd1.Manager", "MaintenanceSkipped"),
         ("org.zramd1.Manager", "WritebackBudgetLeftBytes"),
+        ("org.zramd1.Manager", "WritebackDayBytes"),
         ("org.zramd1.Manager", "WritebackTotalBytes"),
         ("org.zramd1.Manager", "TotalOriginalBytes"),
         ("org.zramd1.Manager", "TotalCompressedBytes"),

@@ -103,7 +103,7 @@ fn a_save_succeeds_whichever_write_to_run_fails() {
                 newest "$what $more $reason"
             done
         done; done
-        grep -q '"dirty": false' "$S/state.json" || fail "not clean"
+        grep -q '"dirty":false' "$S/state.json" || fail "not clean"
         echo all
     "#);
     assert_eq!(text, "all\n");
@@ -236,7 +236,7 @@ fn a_snapshot_that_does_not_fit_any_more_is_kept_named_and_loaded_once_it_fits()
             "$B/zramd-worker" verify held "$(order ',"snapshot":2')" >/dev/null || fail verify
             "$B/zramd-setup" revert >/dev/null || fail revert
             # Without a save in between it is the newest.
-            rm -rf "$S"; cp -a "$W/before" "$S"; sed -i 's/"dirty": true/"dirty": false/' "$S/state.json"
+            rm -rf "$S"; cp -a "$W/before" "$S"; sed -i 's/"dirty":true/"dirty":false/' "$S/state.json"
         "#);
         apart.write(small);
         apart.ok("setup apply >/dev/null 2>&1 || fail apply; umount \"$D\"; umount /run/zramd/ramdisk/held");

@@ -73,6 +73,8 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("LastSaveResult", "/status/last_save_result"),
             ("LastSaveOmitted", "/status/last_save_omitted"),
             ("StoreBytes", "/status/store_bytes"),
+            ("WrittenDayBytes", "/status/written_day_bytes"),
+            ("WrittenTotalBytes", "/status/written_total_bytes"),
             ("SnapshotCount", "/status/snapshots"),
         ],
     ),

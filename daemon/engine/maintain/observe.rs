@@ -10,7 +10,7 @@ use logic::device::algorithm::{Algorithm, parse_recomp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, MmStat};
 use logic::facts::Facts;
-use logic::maintain::budget::Clocks;
+use logic::ledger::Clocks;
 use logic::maintain::gate::{self, Conditions};
 use logic::maintain::{Moment, age};
 use logic::record::{Progress, Record, Target};

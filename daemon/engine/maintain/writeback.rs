@@ -9,8 +9,8 @@ use super::{
 use host::{Priority, StateFile};
 use logic::device::derived::{Frame, derive};
 use logic::device::stat::{BACKING_BLOCK, BdStat};
+use logic::ledger::Ledger;
 use logic::maintain::age::ages;
-use logic::maintain::budget::Ledger;
 use logic::maintain::chunk::Chunks;
 use logic::maintain::filling::excess;
 use logic::maintain::writeback::{LEAST, Seen, Settings, decide, whole_pages};
@@ -122,6 +122,7 @@ impl<H: Host> Run<'_, H> {
         self.report.budget = Some(Budget {
             daily_bytes: settings.daily,
             left_bytes: ledger.left(settings.daily),
+            day_bytes: ledger.spent(),
             total_bytes: ledger.total(),
         });
     }

@@ -14,9 +14,23 @@ pub fn unix_usec() -> u64 {
     micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
+/// Time since boot, including suspend.
+pub fn since_boot() -> Duration {
+    time(rustix::time::ClockId::Boottime)
+}
+
+/// Time since boot without suspend.
+pub fn monotonic() -> Duration {
+    time(rustix::time::ClockId::Monotonic)
+}
+
 /// Processor time of the calling thread, in the kernel too.
 pub fn thread_processor_time() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time(rustix::time::ClockId::ThreadCPUTime)
+}
+
+fn time(id: rustix::time::ClockId) -> Duration {
+    let now = rustix::time::clock_gettime(id);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 

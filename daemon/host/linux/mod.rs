@@ -128,11 +128,6 @@ fn write_existing(path: &Path, value: &str) -> Result<(), std::io::Error> {
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
 
-fn clock(id: rustix::time::ClockId) -> Duration {
-    let now = rustix::time::clock_gettime(id);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
-}
-
 /// Why a path cannot be looked at.
 fn reason(errno: rustix::io::Errno) -> &'static str {
     use rustix::io::Errno;
@@ -411,11 +406,11 @@ impl Host for LinuxHost {
     }
 
     fn now(&self) -> Duration {
-        clock(rustix::time::ClockId::Boottime)
+        clock::since_boot()
     }
 
     fn monotonic(&self) -> Duration {
-        clock(rustix::time::ClockId::Monotonic)
+        clock::monotonic()
     }
 
     fn lock_run(&mut self) -> Result<(), HostError> {

@@ -5,7 +5,6 @@
 
 pub mod age;
 pub mod alarm;
-pub mod budget;
 pub mod chunk;
 pub mod filling;
 pub mod gate;

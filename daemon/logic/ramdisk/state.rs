@@ -1,4 +1,4 @@
-//! `state.json` of a store: whether and where the RAM disk was loaded in this boot, and its last save.
+//! `state.json` of a store: whether and where the RAM disk was loaded in this boot, its last save, and what saves wrote.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::SaveReason;
 use super::entry::Attribute;
 use super::hold::Hold;
+use crate::ledger::{Clocks, Ledger};
 
 /// The version of the file.
 pub const SCHEMA: u32 = 1;
@@ -124,6 +125,8 @@ pub struct State {
     /// Parts of files that could not be read at the last load or verification: number of the file, offset. They count as not
     /// stored, so that the next save writes them again.
     pub damaged: BTreeSet<(u64, u64)>,
+    /// Bytes that saves have written; `None` before the first one.
+    pub writes: Option<Ledger>,
 }
 
 impl State {
@@ -137,10 +140,25 @@ impl State {
 
     /// Its JSON.
     pub fn text(&self) -> String {
-        let mut text = serde_json::to_string_pretty(&State { schema_version: SCHEMA, ..self.clone() })
-            .unwrap_or_default();
+        let state = State { schema_version: SCHEMA, ..self.clone() };
+        // Compact: every block that is written wears flash.
+        let mut text = serde_json::to_string(&state).unwrap_or_default();
         text.push('\n');
         text
+    }
+
+    /// The bytes that saves have written until now.
+    pub fn writes_at(&self, now: Clocks) -> Ledger {
+        let Some(mut writes) = self.writes.clone() else { return Ledger::first(now) };
+        writes.resume(now);
+        writes
+    }
+
+    /// Adds bytes that a save has written.
+    pub fn wrote(&mut self, bytes: u64, now: Clocks) {
+        let mut writes = self.writes_at(now.clone());
+        writes.settle(bytes, now);
+        self.writes = Some(writes);
     }
 
     /// Whether an earlier boot ended without a last save.
@@ -183,6 +201,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crate::ramdisk::state::*;
 
     const PLACE: Place = Place { device: (0, 40), inode: 1, born: (5, 6), mark: String::new() };
@@ -226,6 +246,28 @@ mod tests {
         let state = state(Outcome::Loaded);
         assert!(state.is_unclean("b") && !state.is_unclean("a"));
         assert!(!State { dirty: false, ..state }.is_unclean("b"));
+    }
+
+    #[test]
+    fn what_saves_wrote_comes_back_and_ages() {
+        let now = |hours: u64| Clocks {
+            boot_id: "a".to_owned(),
+            boot: Duration::from_secs(3600 * hours),
+            synchronised: None,
+        };
+        let figures = |state: &State, hours| {
+            let writes = state.writes_at(now(hours));
+            (writes.spent(), writes.total())
+        };
+        let mut state = state(Outcome::Loaded);
+        assert_eq!(figures(&state, 1), (0, 0));
+        state.wrote(5, now(1));
+        state.wrote(7, now(20));
+        let state = State::parse(&state.text());
+        assert_eq!(
+            (figures(&state, 20), figures(&state, 25), figures(&state, 44)),
+            ((12, 12), (7, 12), (0, 12))
+        );
     }
 
     #[test]

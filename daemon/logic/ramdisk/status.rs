@@ -109,6 +109,10 @@ pub struct RamdiskStatus {
     pub last_save_omitted: BTreeMap<Reason, u64>,
     /// Size of all snapshots together in bytes.
     pub store_bytes: u64,
+    /// Bytes that saves wrote in the 24 hours before the last save or load, over reboots.
+    pub written_day_bytes: u64,
+    /// Bytes that saves have written since they are counted, over reboots.
+    pub written_total_bytes: u64,
     /// Bytes that the next save probably needs in the store; 0 without a snapshot.
     pub next_save_bytes: u64,
     /// Bytes of the snapshots that are pruned after it, and may be removed before.

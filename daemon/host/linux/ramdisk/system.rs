@@ -11,6 +11,7 @@ use crate::linux::clock;
 use crate::linux::files::read_mountinfo;
 use crate::linux::mount::is_mounted;
 use crate::{Errno, Space};
+use logic::ledger::Clocks;
 use logic::proc::mount_source;
 use logic::ramdisk::entry::Time;
 use logic::ramdisk::limits;
@@ -111,6 +112,12 @@ impl Calls {
     /// The time of day, in microseconds since 1970.
     pub fn now_usec(&self) -> u64 {
         clock::unix_usec()
+    }
+
+    /// The clocks of a ledger. Without an ID of this boot, no time between boots is certain.
+    pub fn clocks(&self) -> Clocks {
+        let boot_id = self.boot_id().unwrap_or_default();
+        Clocks { boot_id, boot: clock::since_boot(), synchronised: clock::synchronised() }
     }
 
     /// The current time of file time stamps, and their resolution.

@@ -1,4 +1,5 @@
-//! The write-back budget: a limit of bytes in a rolling period of 24 hours.
+//! Bytes that were written, in all and in a rolling period of 24 hours, which a budget limits: by write-back, and by the
+//! saves of a RAM disk.
 //!
 //! Amounts age only by time that has certainly passed: by the boot-time clock, and between boots by the wall clock if
 //! it was synchronised before and after, which may be long after boot. A clock that jumps, a power failure or a damaged
@@ -17,7 +18,7 @@ const MERGE: Duration = Duration::from_secs(3600);
 /// Maximum error of a synchronised clock, of both readings together.
 const SLACK: Duration = Duration::from_secs(120);
 
-/// The clocks used by the budget.
+/// The clocks by which amounts age.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Clocks {
     /// ID of this boot.
@@ -95,15 +96,20 @@ impl Ledger {
         };
         match read {
             Ok(mut ledger) => {
-                ledger.pass(now);
-                let lost = std::mem::take(&mut ledger.reserved);
-                // They may have been written just before.
-                ledger.add(lost);
-                ledger.total = ledger.total.saturating_add(lost);
+                ledger.resume(now);
                 (ledger, None)
             }
             Err(why) => (Ledger::unknown(now), Some(why)),
         }
+    }
+
+    /// Ages the amounts by the time since the ledger was written. Bytes reserved by a killed run count as written.
+    pub fn resume(&mut self, now: Clocks) {
+        self.pass(now);
+        let lost = std::mem::take(&mut self.reserved);
+        // They may have been written just before.
+        self.add(lost);
+        self.total = self.total.saturating_add(lost);
     }
 
     /// Contents of the file.
@@ -152,7 +158,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes written or reserved in the last 24 hours.
+    /// Bytes written or reserved in the last 24 hours; the largest number if they are unknown.
     pub fn spent(&self) -> u64 {
         self.amounts.iter().fold(self.reserved, |sum, amount| sum.saturating_add(amount.bytes))
     }
@@ -207,7 +213,7 @@ fn passed(before: &Clocks, now: &Clocks) -> Duration {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::maintain::budget::*;
+    use crate::ledger::*;
 
     const MIB: u64 = 1 << 20;
     const HOUR: Duration = Duration::from_secs(3600);
