@@ -215,7 +215,7 @@ fn status(disk: &RamdiskView, next_save_usec: u64) -> String {
         .first()
         .map_or_else(String::new, |line| format!(", the newest of {}", moment(line.time_usec)));
     line("Snapshots", format!("{}{newest}, {} in all", status.snapshots.len(), human(status.store_bytes)));
-    line("Saves", written(status.written_day_bytes, 0, status.written_total_bytes));
+    line("Saves", written(status.written_day_bytes, status.daily_budget_bytes, status.written_total_bytes));
     for (number, hold) in status.held() {
         line("Not loaded", held(disk, number, hold));
     }
@@ -412,6 +412,7 @@ mod tests {
             store_bytes: 3 << 20,
             written_day_bytes: 9 << 20,
             written_total_bytes: 2 << 30,
+            daily_budget_bytes: 500 << 20,
             snapshots: vec![line(3, ""), line(2, ""), line(1, "asked for")],
             set_aside: vec!["gen-2.bad".to_owned()],
             ..RamdiskStatus::default()
@@ -450,7 +451,7 @@ mod tests {
             "not in this boot",
             "Next: 2023-11-1",
             "3, the newest of never, 3.0 MiB",
-            "Saves: 9.0 MiB written in 24 hours, 2.0 GiB in all",
+            "Saves: 9.0 MiB written in 24 hours (budget 500.0 MiB), 2.0 GiB in all",
             "gen-2.bad",
         ] {
             assert!(text.contains(part), "{part}: {text}");

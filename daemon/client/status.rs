@@ -24,6 +24,7 @@ use logic::maintain::pressure::Level;
 use logic::maintain::span;
 use logic::overlay::{Override, Standing};
 use logic::plan::{Decision, Plan};
+use logic::ramdisk::status::RamdiskStatus;
 use logic::record::Target;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::text::one_line;
@@ -610,7 +611,8 @@ fn disk(view: &RamdiskView, config: &Merged, style: Style) -> String {
         paragraph.line("Headroom", format!("{}{files} more", human(view.free_bytes)));
     }
     if view.is_kept() {
-        paragraph.line("Saves", written(view.status.written_day_bytes, 0, view.status.written_total_bytes));
+        let RamdiskStatus { written_day_bytes, daily_budget_bytes, written_total_bytes, .. } = view.status;
+        paragraph.line("Saves", written(written_day_bytes, daily_budget_bytes, written_total_bytes));
     }
     paragraph.render()
 }

@@ -96,7 +96,7 @@ fn unconfigured(name: &str) -> Ramdisk {
         hook_time_limit: 0,
         time_limit: u64::from(u32::MAX),
     };
-    disk(name, &place(name), KeepRequest { settings: keep, store_limit: None })
+    disk(name, &place(name), KeepRequest { settings: keep, store_limit: None, daily_budget: None })
 }
 
 /// The RAM disk of a request, if its contents are kept.
@@ -111,6 +111,7 @@ fn disk(name: &str, mount_point: &str, keep: KeepRequest) -> Ramdisk {
         mount_point: PathBuf::from(mount_point),
         keep: keep.settings,
         store_limit: keep.store_limit,
+        daily_budget: keep.daily_budget,
         notes: Some(PathBuf::from(DIRECTORY)),
         spared: None,
         trial: false,
@@ -178,6 +179,7 @@ pub fn blank(status: &RamdiskStatus) -> RamdiskStatus {
         old_snapshots: status.old_snapshots.clone(),
         written_day_bytes: status.written_day_bytes,
         written_total_bytes: status.written_total_bytes,
+        daily_budget_bytes: status.daily_budget_bytes,
         last_save_usec: status.last_save_usec,
         last_save_result: status.last_save_result,
         last_save_message: status.last_save_message.clone(),
@@ -202,6 +204,7 @@ pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Resul
     status.store_bytes = found.bytes;
     let writes = found.state.writes_at(calls.clocks());
     (status.written_day_bytes, status.written_total_bytes) = (writes.spent(), writes.total());
+    status.daily_budget_bytes = disk.daily_budget.unwrap_or(0);
     status.snapshots = lines(&found);
     status.set_aside = found.bad;
     status.old_snapshots = store::old_text(disk, &found.old).unwrap_or_default();

@@ -116,6 +116,8 @@ pub enum Code {
     SaveFailed,
     /// The store has no room for the next save.
     StoreNearlyFull,
+    /// Saves write more than the daily budget.
+    RamdiskOverBudget,
     /// A snapshot cannot be loaded.
     SnapshotBroken,
     /// An intact snapshot was not loaded, or would not be, for a reason of this machine.

@@ -157,6 +157,18 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
             status.old_snapshots.clone(),
         );
     }
+    if status.daily_budget_bytes > 0 && status.written_day_bytes > status.daily_budget_bytes {
+        add(
+            Level::Warning,
+            Code::RamdiskOverBudget,
+            format!(
+                "saves of {name} wrote {} in 24 hours, and daily-budget is {}",
+                human(status.written_day_bytes),
+                human(status.daily_budget_bytes)
+            ),
+            format!("set a longer save-interval in [ramdisk.{name}], or a larger daily-budget"),
+        );
+    }
     found.extend(store_nearly_full(name, status, status.store_free_bytes));
 }
 
@@ -252,6 +264,10 @@ mod tests {
         };
         assert_eq!(disk(held), ["snapshot-held"]);
         assert_eq!(disk(|disk| disk.status.next_save_bytes = 1), ["store-nearly-full"]);
+        let written =
+            |disk: &mut RamdiskView| (disk.status.written_day_bytes, disk.status.daily_budget_bytes) = (2, 1);
+        assert_eq!(disk(written), ["ramdisk-over-budget"]);
+        assert_eq!(disk(|disk| disk.status.written_day_bytes = 2), [""; 0], "without a budget");
         let broken = |disk: &mut RamdiskView| disk.status.snapshots.push(SnapshotLine::default());
         assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);

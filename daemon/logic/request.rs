@@ -250,6 +250,8 @@ pub struct KeepRequest {
     pub settings: KeepSettings,
     /// Maximum size of all snapshots in bytes; `None` for no limit.
     pub store_limit: Option<u64>,
+    /// Maximum of what saves should write in 24 hours, in bytes; `None` for no limit.
+    pub daily_budget: Option<u64>,
 }
 
 impl RamdiskRequest {

@@ -58,6 +58,8 @@ pub struct Ramdisk {
     pub keep: KeepSettings,
     /// Maximum size of the store in bytes.
     pub store_limit: Option<u64>,
+    /// Maximum of what saves should write in 24 hours, in bytes: above it, they copy nothing from old files.
+    pub daily_budget: Option<u64>,
     /// A directory in memory that also records the load of this boot, in case the store is full or read-only.
     pub notes: Option<PathBuf>,
     /// A generation that is not pruned now, because it is selected for the next load.

@@ -188,6 +188,7 @@ fn save_locked(
         place: &place,
         magic: room.magic,
         boot_id: &boot_id,
+        budget: disk.daily_budget.map_or(u64::MAX, |daily| state.writes_at(calls.clocks()).left(daily)),
     };
     let way = writer.find_room(&tree)?;
     let mut pruned = Vec::new();
@@ -252,6 +253,8 @@ struct Writer<'a> {
     /// Of the file system of the RAM disk.
     magic: u64,
     boot_id: &'a str,
+    /// Bytes that saves may write until the daily budget is spent.
+    budget: u64,
 }
 
 /// Result of writing.
@@ -389,7 +392,8 @@ impl Writer<'_> {
                 let copied = match &mut compaction {
                     Some(compaction) => {
                         compaction.live.extend(shelf::contents(&tree)?);
-                        compaction.copy(&mut shelf, frames, new_bytes * COPIES / 100)?
+                        let most = (new_bytes * COPIES / 100).min(self.budget.saturating_sub(new_bytes));
+                        compaction.copy(&mut shelf, frames, most)?
                     }
                     None => 0,
                 };

@@ -130,8 +130,8 @@ pub(super) fn context(kind: SectionKind, key: &str) -> String {
         ) => "[ramdisk.a]\nmount-point = \"/a\"\nbackend = \"zram\"\n",
         (
             SectionKind::Ramdisk,
-            "save-interval" | "keep" | "store" | "store-limit" | "on-failure" | "seed" | "pre-save"
-            | "post-restore" | "hook-time-limit" | "time-limit",
+            "save-interval" | "keep" | "store" | "store-limit" | "daily-budget" | "on-failure" | "seed"
+            | "pre-save" | "post-restore" | "hook-time-limit" | "time-limit",
         ) => "[ramdisk.a]\nmount-point = \"/a\"\npersist = \"snapshot\"\n",
         (SectionKind::Benchmark, _) => "[benchmark]\n",
         (SectionKind::Ramdisk, _) => "[ramdisk.a]\nmount-point = \"/a\"\n",

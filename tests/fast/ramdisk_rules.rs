@@ -152,6 +152,34 @@ fn what_saves_write_is_counted_over_reboots() {
 }
 
 #[test]
+fn a_daily_budget_delays_what_is_copied_from_old_files_and_no_save() {
+    let names = |daily_budget: Option<u64>, later: Option<u64>| {
+        let mut trial = Trial::with(|root| {
+            for (number, data) in noise(1 << 20).chunks(64 << 10).enumerate() {
+                fs::write(root.join(number.to_string()), data).unwrap();
+            }
+        });
+        trial.disk.keep.generations = 1;
+        trial.disk.daily_budget = daily_budget;
+        trial.save().unwrap();
+        // Little of the first snapshot is needed after this.
+        for number in 0..12 {
+            let path = trial.place().join(number.to_string());
+            let data: Vec<u8> = fs::read(&path).unwrap().into_iter().map(|byte| byte ^ 1).collect();
+            fs::write(path, data).unwrap();
+        }
+        trial.disk.daily_budget = later;
+        trial.save().unwrap();
+        trial.verify(2).unwrap();
+        let names = trial.names();
+        names.into_iter().filter(|name| name != "state.json").collect::<Vec<_>>()
+    };
+    assert_eq!(names(None, None), ["gen-2"]);
+    assert_eq!(names(Some(1), Some(1)), ["gen-2", "rest-1"]);
+    assert_eq!(names(Some(1), Some(1 << 30)), ["gen-2"]);
+}
+
+#[test]
 fn files_that_change_during_a_save_are_read_again_and_marked() {
     let trial = Trial::with(small);
     fs::write(trial.place().join("z"), "before").unwrap();

@@ -274,6 +274,25 @@ fn a_store_that_others_have_filled_is_named_before_it_is_needed() {
 }
 
 #[test]
+fn saves_above_the_daily_budget_are_made_and_reported() {
+    let Some(apart) = Apart::new("size = \"16MiB\"\ndaily-budget = \"2MiB\"") else { return };
+    apart.ok(r#"
+        setup apply >/dev/null || fail apply
+        head -c 1M /dev/urandom >"$D/big"; echo one >"$D/x"; save timer >/dev/null || fail save
+        doctor ramdisk status | grep -q '1.0 MiB written in 24 hours (budget 2.0 MiB), 1.0 MiB in all' || fail "$(doctor ramdisk status)"
+        doctor doctor | grep -q 'saves of held wrote' && fail "warned too early"
+        for more in 1 2; do head -c 1M /dev/urandom >"$D/big"; echo $more >"$D/x"; save timer >/dev/null || fail save; done
+        newest 2
+        doctor doctor | grep -q 'saves of held wrote 3.0 MiB in 24 hours, and daily-budget is 2.0 MiB' || fail "$(doctor doctor)"
+        # What was written counts over a reboot.
+        "$B/zramd-setup" revert >/dev/null || fail revert
+        rm -r /run/zramd; setup apply >/dev/null || fail "apply again"
+        doctor ramdisk status | grep -q '3.0 MiB written in 24 hours (budget 2.0 MiB), 3.0 MiB in all' || fail "$(doctor ramdisk status)"
+        "$B/zramd-setup" revert >/dev/null || fail revert
+    "#);
+}
+
+#[test]
 fn a_load_without_a_writable_run_fails_before_anything_is_mounted() {
     let Some(apart) = Apart::new("size = \"8MiB\"") else { return };
     apart.ok(r#"

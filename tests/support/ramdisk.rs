@@ -107,6 +107,7 @@ impl Trial {
                 time_limit: 300,
             },
             store_limit: None,
+            daily_budget: None,
             notes: None,
             spared: None,
             trial: true,

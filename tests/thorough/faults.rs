@@ -102,6 +102,7 @@ fn settings() -> Loaded {
         required: false,
         keep: None,
         store_limit: None,
+        daily_budget: None,
     };
     let kept = RamdiskSettings {
         name: "logs".to_owned(),

@@ -81,6 +81,7 @@ pub mod ramdisk {
     pub const KEEP: Key = key("keep", Type::integer(1, 1000), Integer(2), "5", "How many good snapshots are kept, in addition to pinned ones.");
     pub const STORE: Key = key("store", Type::Path, Unset("\"/var/lib/zramd/disks/NAME\""), "\"/srv/snapshots/logs\"", "Directory of the snapshots, on storage that survives a reboot.");
     pub const STORE_LIMIT: Key = key("store-limit", Type::Size { none: true }, Unset("none"), "\"2GiB\"", "Upper bound of all snapshots together. Older ones are deleted first; the newest good one is never deleted.");
+    pub const DAILY_BUDGET: Key = key("daily-budget", Type::Size { none: true }, Unset("none"), "\"500MiB\"", "Upper bound of what saves should write in any 24 hours. Above it, contents are no longer copied from old files, so that the store grows, and `zramdctl doctor` warns. What has changed is always saved.");
     pub const ON_FAILURE: Key = key("on-failure", Type::Word(&["empty", "passthrough", "fail"]), Unset("\"passthrough\" when the directory below has contents, else \"empty\""), "\"fail\"", "If no snapshot can be loaded: start empty, use the directory on disk instead, or do not mount.");
     pub const SEED: Key = key("seed", Type::Bool, Bool(true), "false", "Start the first time with a copy of the directory below, which is not changed.");
     pub const PRE_SAVE: Key = key("pre-save", Type::Command, Unset("none"), "[\"/usr/local/bin/checkpoint\", \"--all\"]", "Command to run before each save, for example to quiesce a database.");
@@ -92,7 +93,7 @@ pub mod ramdisk {
     pub const KEYS: &[&Key] = &[
         &ENABLED, &MOUNT_POINT, &BACKEND, &SIZE, &INODES, &OPTIONS, &MODE, &OWNER, &GROUP, &HUGE_PAGES,
         &FS_TYPE, &COMPRESSION_ALGORITHM, &ZRAM_DEVICE, &ZRAM_RESIDENT_LIMIT, &FORCE_RESIDENT_LIMIT,
-        &SPACE_WATCH, &REQUIRED, &PERSIST, &SAVE_INTERVAL, &KEEP, &STORE, &STORE_LIMIT, &ON_FAILURE, &SEED,
+        &SPACE_WATCH, &REQUIRED, &PERSIST, &SAVE_INTERVAL, &KEEP, &STORE, &STORE_LIMIT, &DAILY_BUDGET, &ON_FAILURE, &SEED,
         &PRE_SAVE, &POST_RESTORE, &HOOK_TIME_LIMIT, &TIME_LIMIT,
     ];
 }

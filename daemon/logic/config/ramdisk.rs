@@ -41,6 +41,7 @@ const KEEP_KEYS: &[&Key] = &[
     &keys::KEEP,
     &keys::STORE,
     &keys::STORE_LIMIT,
+    &keys::DAILY_BUDGET,
     &keys::ON_FAILURE,
     &keys::SEED,
     &keys::PRE_SAVE,
@@ -94,6 +95,7 @@ pub(super) fn ramdisk(
     let (path, origin) = reader.path(&keys::MOUNT_POINT)?;
     let (keep, store_origin) = keep(name, &path, reader).unzip();
     let store_limit = reader.size(&keys::STORE_LIMIT);
+    let daily_budget = reader.size(&keys::DAILY_BUDGET);
     let watch = match reader.own(&keys::SPACE_WATCH) {
         Some(_) => reader.boolean(&keys::SPACE_WATCH),
         None => keep.is_some(),
@@ -114,6 +116,7 @@ pub(super) fn ramdisk(
         required,
         keep,
         store_limit,
+        daily_budget,
     };
     enabled.then_some(Ramdisk { settings, store_origin, zram })
 }

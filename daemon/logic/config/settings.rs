@@ -304,6 +304,8 @@ pub struct RamdiskSettings {
     pub keep: Option<KeepSettings>,
     /// Maximum size of all snapshots.
     pub store_limit: Option<SizeExpr>,
+    /// Maximum of what saves should write in 24 hours.
+    pub daily_budget: Option<SizeExpr>,
 }
 
 /// Type of a RAM disk's backing memory.

@@ -346,7 +346,8 @@ fn mount_request(mount: &MountSettings, facts: &Facts) -> Result<MountRequest, F
 }
 
 fn ramdisk_request(disk: &RamdiskSettings, facts: &Facts) -> Result<RamdiskRequest, Finding> {
-    let store_limit = disk.store_limit.as_ref().map(|limit| bytes(limit, facts)).transpose()?;
+    let limit = |limit: &Option<SizeExpr>| limit.as_ref().map(|limit| bytes(limit, facts)).transpose();
+    let (store_limit, daily_budget) = (limit(&disk.store_limit)?, limit(&disk.daily_budget)?);
     let (huge, number) = match &disk.backend {
         Backend::Tmpfs { huge } => (huge.clone(), None),
         Backend::Zram { number } => (None, Some(*number)),
@@ -359,7 +360,7 @@ fn ramdisk_request(disk: &RamdiskSettings, facts: &Facts) -> Result<RamdiskReque
         huge,
         number,
         required: disk.required,
-        keep: disk.keep.clone().map(|settings| KeepRequest { settings, store_limit }),
+        keep: disk.keep.clone().map(|settings| KeepRequest { settings, store_limit, daily_budget }),
     })
 }
 

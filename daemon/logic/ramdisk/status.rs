@@ -113,6 +113,8 @@ pub struct RamdiskStatus {
     pub written_day_bytes: u64,
     /// Bytes that saves have written since they are counted, over reboots.
     pub written_total_bytes: u64,
+    /// Bytes that saves should write in 24 hours at most; 0 for no limit.
+    pub daily_budget_bytes: u64,
     /// Bytes that the next save probably needs in the store; 0 without a snapshot.
     pub next_save_bytes: u64,
     /// Bytes of the snapshots that are pruned after it, and may be removed before.

@@ -385,6 +385,7 @@ mod tests {
             mount_point: root.to_owned(),
             keep,
             store_limit: None,
+            daily_budget: None,
             notes: None,
             spared: None,
             trial: true,
