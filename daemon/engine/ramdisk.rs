@@ -180,6 +180,8 @@ pub fn blank(status: &RamdiskStatus) -> RamdiskStatus {
         written_day_bytes: status.written_day_bytes,
         written_total_bytes: status.written_total_bytes,
         daily_budget_bytes: status.daily_budget_bytes,
+        last_verify_usec: status.last_verify_usec,
+        damage: status.damage.clone(),
         last_save_usec: status.last_save_usec,
         last_save_result: status.last_save_result,
         last_save_message: status.last_save_message.clone(),
@@ -205,6 +207,8 @@ pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Resul
     let writes = found.state.writes_at(calls.clocks());
     (status.written_day_bytes, status.written_total_bytes) = (writes.spent(), writes.total());
     status.daily_budget_bytes = disk.daily_budget.unwrap_or(0);
+    status.last_verify_usec = found.state.verified_usec;
+    status.damage = found.state.damage.clone().unwrap_or_default();
     status.snapshots = lines(&found);
     status.set_aside = found.bad;
     status.old_snapshots = store::old_text(disk, &found.old).unwrap_or_default();

@@ -122,6 +122,8 @@ pub enum Code {
     SnapshotBroken,
     /// An intact snapshot was not loaded, or would not be, for a reason of this machine.
     SnapshotHeld,
+    /// Contents of the newest snapshot are damaged.
+    SnapshotDamaged,
     /// A damaged snapshot was set aside.
     SnapshotCorrupt,
     /// Snapshots of an earlier version are not loaded.

@@ -256,6 +256,7 @@ impl Properties for RamdiskView {
             property("StoreBytes", Signal::Change, |view| Value::U64(view.status.store_bytes), "Bytes that all its snapshots take."),
             property("WrittenDayBytes", Signal::Change, |view| Value::U64(view.status.written_day_bytes), "Bytes that saves wrote in the 24 hours before the last save or load, over reboots."),
             property("WrittenTotalBytes", Signal::Change, |view| Value::U64(view.status.written_total_bytes), "Bytes that saves have written since they are counted, over reboots."),
+            property("LastVerifyTimestamp", Signal::Change, |view| Value::U64(view.status.last_verify_usec), "When the newest snapshot was read as a whole last, by loading or verifying it, in microseconds since 1970; at first, when there was one. 0 is never."),
             property("SnapshotCount", Signal::Change, |view| Value::U32(u32::try_from(view.status.snapshots.len()).unwrap_or(u32::MAX)), "How many snapshots there are."),
         ]
         .into_iter()

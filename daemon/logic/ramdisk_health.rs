@@ -139,6 +139,16 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
             ),
         );
     }
+    if !status.damage.is_empty() {
+        add(
+            Level::Error,
+            Code::SnapshotDamaged,
+            format!("the newest snapshot is damaged: {}", status.damage),
+            format!(
+                "run `zramdctl ramdisk save {name}`, which writes it again, and check the disk that holds the store"
+            ),
+        );
+    }
     if !status.set_aside.is_empty() {
         add(
             Level::Warning,
@@ -272,6 +282,7 @@ mod tests {
         assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
         assert_eq!(disk(|disk| disk.status.last_save_result = SaveResult::Failed), ["save-failed"]);
+        assert_eq!(disk(|disk| disk.status.damage = "a file".to_owned()), ["snapshot-damaged"]);
         assert_eq!(disk(|disk| disk.status.set_aside.push("gen-1.bad".to_owned())), ["snapshot-corrupt"]);
         assert_eq!(disk(|disk| disk.status.old_snapshots = "unpack them".to_owned()), ["snapshot-old"]);
     }

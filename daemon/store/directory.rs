@@ -538,6 +538,28 @@ impl Store {
         }
     }
 
+    /// Remembers what reading a generation as a whole has found: what is wrong with it, and frames that are damaged.
+    pub(super) fn verified(
+        &self,
+        number: u64,
+        damage: Option<String>,
+        damaged: BTreeSet<(u64, u64)>,
+    ) -> Result<(), Error> {
+        self.lock()?;
+        let is_newest = self.listing()?.generations.first().is_some_and(|newest| newest.number == number);
+        let (mut state, is_bad) = (self.state()?, damage.is_some());
+        if is_newest {
+            (state.verified_usec, state.damage) = (self.calls.now_usec(), damage);
+        }
+        if !is_bad {
+            return self.note_state(&state);
+        }
+        state.damaged.extend(damaged);
+        // The next save reads all files.
+        state.fingerprint = None;
+        self.write_state(&state)
+    }
+
     /// Changes holds together with the state. A hold in the state counts, so one that has no file is no error.
     pub(super) fn change_holds(
         &self,

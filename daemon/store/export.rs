@@ -42,22 +42,57 @@ pub fn verify(
     watcher: Watcher<'_>,
 ) -> Result<Checked, Error> {
     let (store, found) = find(calls, disk, generation)?;
-    let manifest = usable(disk, &found)?;
+    verify_in(disk, &store, &found, &mut BTreeSet::new(), watcher)
+}
+
+/// As [`verify`], and remembers the result. What is damaged counts as not stored, so that the next save writes it again.
+pub fn verify_and_remember(
+    calls: &Calls,
+    disk: &Ramdisk,
+    generation: Option<u64>,
+    watcher: Watcher<'_>,
+) -> Result<Checked, Error> {
+    let (store, found) = find(calls, disk, generation)?;
+    let mut damaged = BTreeSet::new();
+    let checked = verify_in(disk, &store, &found, &mut damaged, watcher);
+    let damage = match &checked {
+        Ok(_) => None,
+        Err(error) if error.kind == ErrorKind::SnapshotCorrupt => Some(error.message.clone()),
+        // It was not read as a whole.
+        Err(_) => return checked,
+    };
+    match (checked, store.verified(found.number, damage, damaged)) {
+        (Err(error), Err(other)) => Err(error.join(other)),
+        // A good one whose verification is forgotten is verified again.
+        (checked, _) => checked,
+    }
+}
+
+/// `damaged_frames` receives the frames that cannot be read: number of the file, offset.
+fn verify_in(
+    disk: &Ramdisk,
+    store: &Store,
+    found: &Generation,
+    damaged_frames: &mut BTreeSet<(u64, u64)>,
+    watcher: Watcher<'_>,
+) -> Result<Checked, Error> {
+    let manifest = usable(disk, found)?;
     let number = found.number;
     let total_bytes = manifest.contents.bytes;
-    let mut shelf = Shelf::open(&store, &store.listing()?, &BTreeSet::new())?;
+    let mut shelf = Shelf::open(store, &store.listing()?, &BTreeSet::new())?;
     let checked = check(&mut shelf, number, &mut |done_bytes| {
         watcher(Progress { doing: "verifying", done_bytes, total_bytes })
     });
+    *damaged_frames = shelf.damaged();
     let Looked { contents, damaged } = checked.map_err(|error| of_generation(disk, number, error))?;
     if !damaged.is_empty() {
-        let error = refused(ErrorKind::SnapshotCorrupt, disk, &found, &damaged.summary());
+        let error = refused(ErrorKind::SnapshotCorrupt, disk, found, &damaged.summary());
         return Err(error.with_private(damaged.report()));
     }
     let entries = contents.entries();
     if entries != manifest.contents.entries() {
         let why = format!("{entries} of {} entries", manifest.contents.entries());
-        return Err(refused(ErrorKind::SnapshotCorrupt, disk, &found, &why));
+        return Err(refused(ErrorKind::SnapshotCorrupt, disk, found, &why));
     }
     Ok(Checked { generation: number, entries, bytes: contents.bytes })
 }

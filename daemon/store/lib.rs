@@ -40,7 +40,7 @@ use logic::ramdisk::state::State;
 
 use directory::Listing;
 pub use directory::{Generation, Store};
-pub use export::{Checked, check_size, export, verify};
+pub use export::{Checked, check_size, export, verify, verify_and_remember};
 pub use load::{Loaded, adopt, load, load_from, old_text, restored_in};
 pub use logic::error::{Error, ErrorKind};
 pub use save::{Request, Room, Saved, next_save, save, save_in};

@@ -328,6 +328,9 @@ impl<'a> Job<'a> {
             }
             warnings.extend(reason.map(|error| error.full()));
             let outcome = if refused.is_empty() { Outcome::Loaded } else { Outcome::Fallback };
+            if refused.is_empty() {
+                (self.state.verified_usec, self.state.damage) = (self.calls.now_usec(), None);
+            }
             return Ok(Loaded {
                 generation: Some(generation.number),
                 made_at_usec: generation.manifest.as_ref().ok().map(|manifest| manifest.began_at_usec),

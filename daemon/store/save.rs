@@ -214,8 +214,12 @@ fn save_locked(
         }
     }
     warnings.extend(tree.mounts.iter().map(|path| not_saved(path)));
-    // The new generation is on disk.
+    // The new generation is on disk, with contents that were damaged.
     state.unclean = false;
+    state.damage = None;
+    if state.verified_usec == 0 {
+        state.verified_usec = calls.now_usec();
+    }
     state.fingerprint = tree.fingerprint.filter(|_| exact && manifest.omitted.is_lasting());
     state.fingerprint_of = Some(number);
     if let Err(error) = check_fit(

@@ -6,7 +6,7 @@ const KINDS = {
     reload: ["device-lost", "memory-changed"],
     device: ["memory-limit-near", "size-doubtful", "swap-full", "swap-nearly-full", "writes-failed"],
     ramdisk: ["ramdisk-nearly-full"],
-    save: ["save-failed", "store-not-writable"],
+    save: ["save-failed", "snapshot-damaged", "store-not-writable"],
     snapshots: ["ramdisk-began-empty", "ramdisk-fallback", "ramdisk-passthrough", "snapshot-broken", "snapshot-corrupt", "snapshot-held", "snapshot-old", "store-nearly-full"],
     // Everything else is for the administrator, as the text of the remedy says.
     text: ["config-doubtful", "config-invalid", "container", "created-at-runtime", "daemon-not-running", "device-claimed-twice",

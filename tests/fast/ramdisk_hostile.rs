@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::ramdisk::{Picture, Trial, change, noise, picture, small};
+use crate::support::ramdisk::{ASKED, Picture, Trial, change, noise, picture, small, unchanged};
 use crate::support::{repository, skip};
 use engine::ErrorKind;
 use host::linux::ramdisk::Calls;
@@ -398,10 +398,8 @@ fn sharing() -> Trial {
     trial
 }
 
-#[test]
-fn a_damaged_frame_costs_the_files_in_it_and_is_written_again_by_the_next_save() {
-    let trial = sharing();
-    let whole = picture(trial.place());
+/// Damages contents in the first file of the store.
+fn damage_frame(trial: &Trial) {
     let first = trial.disk.store().join(generation_name(1));
     let good = fs::read(&first).unwrap();
     let frames = format::parse_index(&good[range(footer(&good).index)], good.len() as u64).unwrap();
@@ -409,6 +407,33 @@ fn a_damaged_frame_costs_the_files_in_it_and_is_written_again_by_the_next_save()
     let (offset, head) = &frames[2];
     let at = offset + head.length() as u64 + 5;
     fs::OpenOptions::new().write(true).open(&first).unwrap().write_all_at(b"?damage?", at).unwrap();
+}
+
+#[test]
+fn what_verification_finds_is_remembered_until_the_next_save_writes_it_again() {
+    let trial = sharing();
+    let calls = Calls::new();
+    let state = || store::status(&calls, &trial.disk).unwrap().state;
+    let verify = |number| store::verify_and_remember(&calls, &trial.disk, number, &mut |_| true);
+    verify(None).unwrap();
+    damage_frame(&trial);
+    assert_eq!((state().damage, trial.save_as(ASKED)), (None, Ok(unchanged(2))), "not known yet");
+    let error = verify(None).unwrap_err();
+    let found = state();
+    assert_eq!(found.damage, Some(error.message));
+    assert_eq!(found.damaged.len(), 1, "{found:?}");
+    let saved = trial.save_as(ASKED).unwrap();
+    assert!(matches!(saved, Saved::Written { generation: 3, .. }), "{saved:?}");
+    assert_eq!(state().damage, None);
+    verify(None).unwrap();
+    assert_eq!(trial.save_as(ASKED), Ok(unchanged(3)));
+}
+
+#[test]
+fn a_damaged_frame_costs_the_files_in_it_and_is_written_again_by_the_next_save() {
+    let trial = sharing();
+    let whole = picture(trial.place());
+    damage_frame(&trial);
     let error = trial.verify(2).unwrap_err();
     assert!(error.message.contains("damaged contents") && !error.message.contains("large"), "{error}");
     assert!(error.full().contains("large-"), "only root reads names: {}", error.full());

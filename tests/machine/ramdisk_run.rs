@@ -293,6 +293,28 @@ fn saves_above_the_daily_budget_are_made_and_reported() {
 }
 
 #[test]
+fn the_newest_snapshot_is_verified_once_a_week_after_a_save_of_the_timer() {
+    let Some(apart) = Apart::new("size = \"16MiB\"") else { return };
+    apart.ok(r#"
+        damage='the newest snapshot is damaged: held, snapshot 1: '
+        setup apply >/dev/null || fail apply
+        head -c 1M /dev/urandom >"$D/big"; echo one >"$D/x"; save timer >/dev/null || fail save
+        printf '?damage?' | dd of="$S/gen-1" bs=1 seek=300000 conv=notrunc 2>/dev/null
+        save timer >/dev/null || fail "save again"
+        doctor doctor | grep -q "$damage" && fail "verified too early"
+        sed -i 's/"verified_usec":[0-9]*/"verified_usec":1/' /run/zramd/ramdisks/store-*.json
+        save timer >/dev/null 2>"$W/messages" || fail "$(cat "$W/messages")"
+        grep -q 'the newest snapshot: held, snapshot 1: .*big' "$W/messages" || fail "not named: $(cat "$W/messages")"
+        doctor doctor | grep -q "$damage" || fail "not reported: $(doctor doctor)"
+        # Although nothing has changed since.
+        save timer | grep -q 'snapshot 2: ' || fail "not saved"
+        doctor doctor | grep -q "$damage" && fail "still reported"
+        newest one
+        "$B/zramd-setup" revert >/dev/null || fail revert
+    "#);
+}
+
+#[test]
 fn a_load_without_a_writable_run_fails_before_anything_is_mounted() {
     let Some(apart) = Apart::new("size = \"8MiB\"") else { return };
     apart.ok(r#"

@@ -75,6 +75,7 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("StoreBytes", "/status/store_bytes"),
             ("WrittenDayBytes", "/status/written_day_bytes"),
             ("WrittenTotalBytes", "/status/written_total_bytes"),
+            ("LastVerifyTimestamp", "/status/last_verify_timestamp"),
             ("SnapshotCount", "/status/snapshots"),
         ],
     ),

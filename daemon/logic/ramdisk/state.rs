@@ -1,13 +1,18 @@
 //! `state.json` of a store: whether and where the RAM disk was loaded in this boot, its last save, and what saves wrote.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::SaveReason;
 use super::entry::Attribute;
 use super::hold::Hold;
+use crate::duration::micros;
 use crate::ledger::{Clocks, Ledger};
+
+/// How often the newest generation is read as a whole.
+const VERIFY_EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The version of the file.
 pub const SCHEMA: u32 = 1;
@@ -127,6 +132,11 @@ pub struct State {
     pub damaged: BTreeSet<(u64, u64)>,
     /// Bytes that saves have written; `None` before the first one.
     pub writes: Option<Ledger>,
+    /// When the newest generation was read as a whole last, by loading or verifying it, in microseconds since 1970; at first, when
+    /// there was one. 0 before.
+    pub verified_usec: u64,
+    /// What that found to be wrong with it. It contains no file names.
+    pub damage: Option<String>,
 }
 
 impl State {
@@ -159,6 +169,11 @@ impl State {
         let mut writes = self.writes_at(now.clone());
         writes.settle(bytes, now);
         self.writes = Some(writes);
+    }
+
+    /// Whether the newest generation has to be verified. After the clock was set to another time, it may be again.
+    pub fn is_unverified(&self, now_usec: u64) -> bool {
+        self.verified_usec > 0 && now_usec.abs_diff(self.verified_usec) >= micros(VERIFY_EVERY)
     }
 
     /// Whether an earlier boot ended without a last save.
@@ -201,8 +216,6 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use crate::ramdisk::state::*;
 
     const PLACE: Place = Place { device: (0, 40), inode: 1, born: (5, 6), mark: String::new() };
@@ -268,6 +281,16 @@ mod tests {
             (figures(&state, 20), figures(&state, 25), figures(&state, 44)),
             ((12, 12), (7, 12), (0, 12))
         );
+    }
+
+    #[test]
+    fn the_newest_generation_is_verified_once_a_week() {
+        let week = micros(VERIFY_EVERY);
+        let state = State { verified_usec: 3 * week, ..State::default() };
+        let due =
+            [0, 2 * week, 2 * week + 1, 3 * week, 4 * week - 1, 4 * week].map(|now| state.is_unverified(now));
+        assert_eq!(due, [true, true, false, false, false, true]);
+        assert!(!State::default().is_unverified(week), "without one");
     }
 
     #[test]

@@ -115,6 +115,12 @@ pub struct RamdiskStatus {
     pub written_total_bytes: u64,
     /// Bytes that saves should write in 24 hours at most; 0 for no limit.
     pub daily_budget_bytes: u64,
+    /// When the newest snapshot was read as a whole last, by loading or verifying it, in microseconds since 1970; at first, when
+    /// there was one.
+    #[serde(rename = "last_verify_timestamp")]
+    pub last_verify_usec: u64,
+    /// What that found to be wrong with it; or empty.
+    pub damage: String,
     /// Bytes that the next save probably needs in the store; 0 without a snapshot.
     pub next_save_bytes: u64,
     /// Bytes of the snapshots that are pruned after it, and may be removed before.

@@ -11,7 +11,7 @@ use engine::ramdisk;
 use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
-use host::linux::{clock, interrupt, places, shutdown, unit_files};
+use host::linux::{clock, interrupt, places, priority, shutdown, unit_files};
 use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::order::{HookKey, Order, RamdiskOrder};
@@ -264,7 +264,34 @@ fn warn(name: &str, text: &str) {
     frame::warn(&format!("{name}: {text}"));
 }
 
+/// Saves it, and after a save of the timer verifies the newest snapshot once a week.
 fn save(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
+    let saved = save_now(job, order)?;
+    if order.reason == SaveReason::Timer {
+        verify_weekly(job);
+    }
+    Ok(saved)
+}
+
+fn verify_weekly(job: &mut Job) {
+    let is_unverified = |job: &Job| {
+        store::status(&job.calls, &job.disk).is_ok_and(|found| found.state.is_unverified(clock::unix_usec()))
+    };
+    // Others can save meanwhile.
+    if job.store.take().is_none() || !is_unverified(job) {
+        return;
+    }
+    priority::lowest();
+    job.deadline = Instant::now() + Duration::from_secs(job.disk.keep.time_limit);
+    if let Err(Stopped::Failed(error)) =
+        job.watched(|calls, disk, watcher| store::verify_and_remember(calls, disk, None, watcher))
+    {
+        warn(&job.disk.name, &format!("the newest snapshot: {}", error.full()));
+    }
+    job.publish(|_| {});
+}
+
+fn save_now(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let (name, reason) = (order.name.as_str(), order.reason);
     if ramdisk::is_passthrough(name) {
         return Ok(format!("{name}: not in use, nothing to save"));

@@ -16,7 +16,10 @@ fn chosen(order: &RamdiskOrder) -> Result<u64, Error> {
 
 pub(super) fn verify(job: &mut Job, order: &RamdiskOrder) -> Result<String, Stopped> {
     let number = order.snapshot;
-    let checked = job.watched(|calls, disk, watcher| store::verify(calls, disk, number, watcher))?;
+    let checked =
+        job.watched(|calls, disk, watcher| store::verify_and_remember(calls, disk, number, watcher));
+    job.publish(|_| {});
+    let checked = checked?;
     let (entries, size) = (entries(checked.entries), human(checked.bytes));
     Ok(format!("{}: snapshot {} is good: {entries}, {size}", order.name, checked.generation))
 }
