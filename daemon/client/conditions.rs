@@ -10,20 +10,31 @@ use logic::zram_or_zswap::Conditions;
 
 /// The conditions on this machine.
 pub fn look(host: &LinuxHost, configured: &Settings) -> Conditions {
-    let mounts = gather::mounts(host).unwrap_or_default();
+    let memory = gather::memory(host).unwrap_or_default();
     let swaps = gather::swaps(host).unwrap_or_default();
+    let mounts = gather::mounts(host).unwrap_or_default();
+    with_disks(host, init::conditions(host, configured, &memory, &swaps), &swaps, &mounts)
+}
+
+/// Adds the kinds of the disks with this swap.
+pub fn with_disks(
+    host: &LinuxHost,
+    conditions: Conditions,
+    swaps: &[SwapLine],
+    mounts: &[MountLine],
+) -> Conditions {
     let places: Vec<MountLine> = swaps
         .iter()
         .filter(|swap| swap.zram_number().is_none())
-        .filter_map(|swap| place(swap, &mounts))
+        .filter_map(|swap| place(swap, mounts))
         .collect();
     let kinds: Vec<bool> = places.iter().filter_map(|place| host.rotates(place)).collect();
-    let root = top(&mounts, "/").and_then(|mount| host.is_encrypted(mount));
+    let root = top(mounts, "/").and_then(|mount| host.is_encrypted(mount));
     let in_the_clear = places.iter().any(|place| host.is_encrypted(place) == Some(false));
     Conditions {
         rotates: (!kinds.is_empty()).then(|| kinds.contains(&true)),
         in_the_clear: root == Some(true) && in_the_clear,
-        ..init::conditions(host, configured)
+        ..conditions
     }
 }
 

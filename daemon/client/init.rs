@@ -31,7 +31,8 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
     let configured = files::load(&directory, sources.clone());
     let mut machine = init::look(&host, &configured.settings);
     if words.root.is_none() {
-        machine.conditions = conditions::look(&host, &configured.settings);
+        machine.conditions =
+            conditions::with_disks(&host, machine.conditions, &machine.swaps, &machine.mounts);
         machine.util_linux = conditions::util_linux();
     }
     machine.rotates = machine.root().and_then(|mount| host.rotates(mount));
@@ -61,8 +62,10 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         out::note(remark);
     }
     // Remarks have named the other neighbours.
-    let lines = plan.neighbours.iter().filter(|found| found.code == Code::FstabLine);
-    let found: Vec<&Finding> = plan.problems.iter().chain(lines).collect();
+    let is_other =
+        |found: &&Finding| matches!(found.code, Code::FstabLine | Code::UnitHidden | Code::DriverOption);
+    let others = plan.neighbours.iter().filter(is_other);
+    let found: Vec<&Finding> = plan.problems.iter().chain(others).collect();
     if !found.is_empty() {
         out::note(render::render(found, false).trim_end());
     }

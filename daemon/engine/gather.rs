@@ -7,14 +7,14 @@ use serde::de::IgnoredAny;
 use super::error::Error;
 use super::verdict;
 use host::{Errno, Host, HostError, MachineFile, absent};
-use logic::config::settings::{MountSettings, Principal, Settings};
+use logic::config::settings::{DeviceSettings, MountSettings, Principal, Settings};
 use logic::device::algorithm::parse_comp_algorithm;
 use logic::device::attribute::Attribute;
 use logic::device::signature::{self, Signature};
 use logic::device::stat::MmStat;
 use logic::facts::{BackingFacts, Best, DeviceFacts, Facts, FileFacts, Seen, Support};
-use logic::neighbours::fstab;
 use logic::neighbours::programs::{self as neighbours, Look, OtherManager};
+use logic::neighbours::{Ours, driver, fstab, units};
 use logic::path_kind::PathKind;
 use logic::plan::diff::ancestors_and_self;
 use logic::proc::{self, MountLine, SwapLine};
@@ -22,7 +22,7 @@ use logic::psi::Usage;
 use logic::ramdisk::place::passthrough;
 use logic::ramdisk::status::RamdiskStatus;
 use logic::record::{Damaged, Record, Target, Undo};
-use logic::request::{Request, Store};
+use logic::request::{Purpose, Request, Store};
 use logic::vm::Tunable;
 
 /// Reads everything needed to plan these settings.
@@ -46,9 +46,10 @@ fn read<H: Host>(host: &H, settings: &Settings, wanted: fn(bool) -> bool) -> Res
     facts.cmdline = host.text(MachineFile::Cmdline).unwrap_or_default();
     facts.other_managers = other_managers(host);
     facts.fstab = lines_of_fstab(host);
+    facts.driver = lines_about_driver(host, &facts.cmdline);
     (facts.records, facts.damaged) = all_records(host)?;
     tell_reused(host, &mut facts);
-    facts.has_chosen_zswap = has_chosen_zswap(host, &facts.records);
+    facts.has_chosen_zswap = has_chosen_zswap(host, &facts.records, Some(&facts.fstab));
     for number in host.device_numbers().or_else(absent)? {
         // All devices have the same attributes, of which those of the first are asked for.
         let found = if facts.devices.is_empty() { device(host, number) } else { state(host, number) };
@@ -149,6 +150,16 @@ pub fn places<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
         }
         facts.links.extend(host.link(&mount.mount_point).map(|real| (mount.mount_point.clone(), real)));
     }
+    let is_swap = |device: &&DeviceSettings| matches!(device.purpose, Purpose::Swap { .. });
+    let swaps = settings.devices.iter().filter(is_swap);
+    let swaps = swaps.map(|device| Ours { device: Some(device.number), place: None });
+    let mounts = mounts_of(settings).map(|mount| Ours { device: None, place: Some(&mount.mount_point) });
+    for path in swaps.chain(mounts).flat_map(units::paths) {
+        let kind = host.path_kind(&path);
+        if matches!(kind, PathKind::Empty | PathKind::Other) {
+            facts.units.insert(path, kind);
+        }
+    }
     for disk in settings.ramdisks.iter().filter(|disk| disk.keep.is_some()) {
         let status: RamdiskStatus =
             serde_json::from_str(&host.ramdisk_status(&disk.name)).unwrap_or_default();
@@ -175,13 +186,22 @@ pub fn programs<H: Host>(host: &H, settings: &Settings, facts: &mut Facts) {
     }
 }
 
-/// Whether zswap is on and not by zramd, and swap on a disk is active or in fstab: at boot, it is activated later.
-pub fn has_chosen_zswap<H: Host>(host: &H, records: &BTreeMap<Target, Record>) -> bool {
+/// Whether zswap is on and not by zramd, and swap on a disk is active or in fstab: at boot, it is activated later. `lines` are those
+/// of fstab, if they have been read.
+pub fn has_chosen_zswap<H: Host>(
+    host: &H,
+    records: &BTreeMap<Target, Record>,
+    lines: Option<&[fstab::Line]>,
+) -> bool {
     let active = || swaps(host).unwrap_or_default().iter().any(|swap| swap.zram_number().is_none());
     let is_on_disk = |line: &fstab::Line| line.fs_type == "swap" && line.device.is_none();
+    let in_fstab = || match lines {
+        Some(lines) => lines.iter().any(is_on_disk),
+        None => lines_of_fstab(host).iter().any(is_on_disk),
+    };
     host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y")
         && !records.contains_key(&Target::Zswap)
-        && (active() || lines_of_fstab(host).iter().any(is_on_disk))
+        && (active() || in_fstab())
 }
 
 /// The lines of fstab; none if it cannot be read.
@@ -197,10 +217,20 @@ fn tunables<H: Host>(host: &H) -> BTreeMap<Tunable, String> {
 
 /// Other zram managers found on this machine.
 pub fn other_managers<H: Host>(host: &H) -> Vec<OtherManager> {
+    looking(host, neighbours::at_work)
+}
+
+/// Options for the zram driver.
+pub fn lines_about_driver<H: Host>(host: &H, cmdline: &str) -> Vec<driver::Line> {
+    looking(host, |look| driver::lines(look, cmdline))
+}
+
+/// Looks for files of other programs.
+pub(super) fn looking<H: Host, T>(host: &H, look_for: impl FnOnce(&Look) -> T) -> T {
     let kind = |path: &str| host.path_kind(path);
     let names = |path: &str| host.names(path);
     let text = |path: &str| host.other_text(path);
-    neighbours::at_work(&Look { kind: &kind, names: &names, text: &text })
+    look_for(&Look { kind: &kind, names: &names, text: &text })
 }
 
 /// `/proc/meminfo`.

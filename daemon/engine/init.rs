@@ -6,8 +6,9 @@ use logic::config::settings::Settings;
 use logic::health;
 use logic::import::Peer;
 use logic::init::Machine;
-use logic::neighbours::programs::has_section;
+use logic::neighbours::programs::drop_in_with_section;
 use logic::path_kind::PathKind;
+use logic::proc::{Memory, SwapLine};
 use logic::vm::Tunable;
 use logic::zram_or_zswap::Conditions;
 
@@ -18,45 +19,46 @@ const DISPLAY_MANAGER: &str = "/etc/systemd/system/display-manager.service";
 fn is_own<H: Host>(host: &H, peer: Peer) -> bool {
     let sources = peer.sources();
     let is_own = |path: &&&str| !path.starts_with("/usr/");
+    let directories = sources.drop_ins.iter().filter(is_own).map(|directory| (*directory).to_owned());
     sources.mains.iter().filter(is_own).any(|path| host.path_kind(path) == PathKind::Other)
-        || sources.drop_ins.iter().filter(is_own).any(|directory| {
-            let names = host.names(directory).into_iter();
-            let mut names = names.filter(|name| !name.starts_with('.') && name.ends_with(sources.suffix));
-            names.any(|name| {
-                host.other_text(&format!("{directory}/{name}")).is_some_and(|text| has_section(&text))
-            })
-        })
+        || gather::looking(host, |look| drop_in_with_section(look, directories, sources.suffix)).is_some()
 }
 
 /// What the choice between zram and zswap depends on, without the kinds of disks, which only the kernel that runs tells.
-pub fn conditions<H: Host>(host: &H, configured: &Settings) -> Conditions {
+pub fn conditions<H: Host>(
+    host: &H,
+    configured: &Settings,
+    memory: &Memory,
+    swaps: &[SwapLine],
+) -> Conditions {
     let text = |file| host.text(file).unwrap_or_default();
-    let swaps = gather::swaps(host).unwrap_or_default();
+    let zswap = host.read_tunable(Tunable::Zswap);
     let on_disks = swaps.iter().filter(|swap| swap.zram_number().is_none());
     Conditions {
-        memory_bytes: gather::machine(host).memory.total_kib.saturating_mul(1024),
+        memory_bytes: memory.total_kib.saturating_mul(1024),
         disk_swap_bytes: on_disks.map(|swap| swap.size_kib).sum::<u64>().saturating_mul(1024),
         rotates: None,
         in_the_clear: false,
         hibernates: health::hibernates(&text(MachineFile::Cmdline), &text(MachineFile::Resume)),
-        has_zswap: host.read_tunable(Tunable::Zswap).is_ok(),
+        has_zswap: zswap.is_ok(),
         has_shrinker: host.read_tunable(Tunable::ZswapShrinker).is_ok(),
         writes_back: configured.devices.iter().any(|device| device.writeback.is_some()),
-        zswap_is_on: host.read_tunable(Tunable::Zswap).is_ok_and(|value| value == "Y"),
+        zswap_is_on: zswap.is_ok_and(|value| value == "Y"),
         zram_is_on: swaps.iter().any(|swap| swap.zram_number().is_some()),
     }
 }
 
 /// The machine, and its present configuration. What cannot be read counts as missing: the root may be that of another machine.
 pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
-    let memory = gather::machine(host).memory;
+    let memory = gather::memory(host).unwrap_or_default();
+    let swaps = gather::swaps(host).unwrap_or_default();
     Machine {
         memory_bytes: memory.total_kib.saturating_mul(1024),
         huge_bytes: memory.hugetlb_kib.saturating_mul(1024),
         mounts: gather::mounts(host).unwrap_or_default(),
         has_display: host.path_kind(DISPLAY_MANAGER) != PathKind::Missing,
-        swaps: gather::swaps(host).unwrap_or_default(),
-        conditions: conditions(host, configured),
+        conditions: conditions(host, configured, &memory, &swaps),
+        swaps,
         util_linux: (0, 0),
         rotates: None,
         managed: gather::records(host).unwrap_or_default().into_keys().collect(),

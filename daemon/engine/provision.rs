@@ -6,12 +6,12 @@ use super::apply::{apply as carry_out, remove_spares};
 use super::create::{note_mount, save};
 use super::error::{Error, ErrorKind};
 use super::gather::{
-    accounts, all_records, gather, has_chosen_zswap, lines_of_fstab, machine, offered, other_managers,
-    places, programs, record_of, records, swaps,
+    accounts, all_records, gather, has_chosen_zswap, lines_about_driver, lines_of_fstab, machine, offered,
+    other_managers, places, programs, record_of, records, swaps,
 };
 use super::scratch;
 use super::undo::{is_ours, roll_back, take_back};
-use host::{Cause, Host, absent};
+use host::{Cause, Host, MachineFile, absent};
 use logic::config::Loaded;
 use logic::config::settings::Settings;
 use logic::device::attribute::Attribute;
@@ -293,35 +293,36 @@ pub(super) fn serialised<H: Host, T>(
     result
 }
 
-/// Plans with only memory, CPUs and accounts known: for units, and for `--root`. Devices, mounts and programs are
+/// Plans with only memory, CPUs and accounts known: for units. Devices, mounts and programs are
 /// checked at set-up, whose unit then reports what does not fit.
 pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
-    plan_with(host, loaded, |_| {})
-}
-
-fn plan_with<H: Host>(host: &H, loaded: &Loaded, look: impl FnOnce(&mut Facts)) -> Plan {
     let mut facts = machine(host);
-    accounts(host, &loaded.settings, &mut facts);
     if loaded.settings.devices.iter().any(|device| device.yields) {
         facts.other_managers = other_managers(host);
-        facts.has_chosen_zswap = has_chosen_zswap(host, &records(host).unwrap_or_default());
     }
-    look(&mut facts);
-    planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
+    plan_with(host, loaded, facts, false)
 }
 
 /// Checks the configuration, except against what is in use: devices, mounts and disks. For another machine, and for one
 /// that is about to change.
 pub fn check_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
-    plan_with(host, loaded, |facts| {
-        // Known already if a device yields to them.
-        if facts.other_managers.is_empty() {
-            facts.other_managers = other_managers(host);
-        }
-        facts.fstab = lines_of_fstab(host);
-        programs(host, &loaded.settings, facts);
-        places(host, &loaded.settings, facts);
-        // Without a device to ask, any algorithm may be offered.
-        offered(host, facts).ok();
-    })
+    let mut facts = machine(host);
+    facts.other_managers = other_managers(host);
+    facts.cmdline = host.text(MachineFile::Cmdline).unwrap_or_default();
+    facts.driver = lines_about_driver(host, &facts.cmdline);
+    facts.fstab = lines_of_fstab(host);
+    programs(host, &loaded.settings, &mut facts);
+    places(host, &loaded.settings, &mut facts);
+    // Without a device to ask, any algorithm may be offered.
+    offered(host, &mut facts).ok();
+    plan_with(host, loaded, facts, true)
+}
+
+fn plan_with<H: Host>(host: &H, loaded: &Loaded, mut facts: Facts, has_fstab: bool) -> Plan {
+    accounts(host, &loaded.settings, &mut facts);
+    if loaded.settings.devices.iter().any(|device| device.yields) {
+        let lines = has_fstab.then_some(facts.fstab.as_slice());
+        facts.has_chosen_zswap = has_chosen_zswap(host, &records(host).unwrap_or_default(), lines);
+    }
+    planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::device::algorithm::Algorithm;
 pub use super::device::state::{DeviceFacts, Seen};
+use super::neighbours::driver;
 use super::neighbours::fstab;
 use super::neighbours::programs::OtherManager;
 use super::path_kind::PathKind;
@@ -56,6 +57,10 @@ pub struct Facts {
     pub other_managers: Vec<OtherManager>,
     /// Lines of `/etc/fstab`.
     pub fstab: Vec<fstab::Line>,
+    /// Options for the zram driver.
+    pub driver: Vec<driver::Line>,
+    /// Units of the administrator with the names of those of zramd, by path.
+    pub units: BTreeMap<String, PathKind>,
     /// Records of targets that zramd set up.
     pub records: BTreeMap<Target, Record>,
     /// Damaged records.
@@ -171,9 +176,14 @@ impl Facts {
         Some(Use::Mounted { mount_point: mount.mount_point.to_string() })
     }
 
-    /// Whether zswap is enabled: it takes pages before any swap device.
+    /// Whether zswap is enabled: it takes pages before any swap device. On another machine, the kernel command line tells.
     pub fn zswap_is_on(&self) -> bool {
-        self.tunables.get(&Tunable::Zswap).is_some_and(|value| value == "Y")
+        let found = if self.tunables.is_empty() {
+            Tunable::Zswap.on_cmdline(&self.cmdline)
+        } else {
+            self.tunables.get(&Tunable::Zswap).cloned()
+        };
+        found.is_some_and(|value| value == "Y")
     }
 
     /// The damaged record of a target, if there is one.

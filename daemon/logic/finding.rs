@@ -92,6 +92,10 @@ pub enum Code {
     ForeignManager,
     /// A line of `/etc/fstab` is for what zramd sets up.
     FstabLine,
+    /// A unit of the administrator takes the place of one of zramd.
+    UnitHidden,
+    /// An option of the zram driver adds devices, or keeps it from being loaded.
+    DriverOption,
     /// A kernel setting changed by zramd was changed again.
     SettingChanged,
     /// Hibernation has no swap on a disk.

@@ -10,12 +10,12 @@ const KINDS = {
     snapshots: ["ramdisk-began-empty", "ramdisk-fallback", "ramdisk-passthrough", "snapshot-broken", "snapshot-corrupt", "snapshot-held", "snapshot-old", "store-nearly-full"],
     // Everything else is for the administrator, as the text of the remedy says.
     text: ["config-doubtful", "config-invalid", "container", "created-at-runtime", "daemon-not-running", "device-claimed-twice",
-        "device-taken-over", "device-unmanaged", "disk-swap-below", "filesystem-nearly-full", "foreign-manager",
-        "generator-missing", "import-offered", "incompressible", "kernel-too-old", "no-disk-swap-for-hibernation",
+        "device-taken-over", "device-unmanaged", "disk-swap-below", "driver-option", "filesystem-nearly-full",
+        "foreign-manager", "fstab-line", "generator-missing", "import-offered", "incompressible", "kernel-too-old", "no-disk-swap-for-hibernation",
         "not-enabled", "not-in-line", "not-set-up", "overridden", "override-orphaned", "pressure-needs-rights",
         "pressure-unknown", "priority-inverted", "ramdisk-not-loaded", "ramdisk-over-budget", "ramdisk-unclean", "ramdisks-exceed-memory",
         "reads-failed", "record-damaged", "refused", "resume-on-zram", "setting-changed", "swap-drained", "unfinished",
-        "unreadable", "verdict-damaged", "verdict-not-used", "writeback-missing", "zram-missing", "zswap-active",
+        "unit-hidden", "unreadable", "verdict-damaged", "verdict-not-used", "writeback-missing", "zram-missing", "zswap-active",
         "zswap-without-swap"],
 };
 

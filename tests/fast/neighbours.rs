@@ -236,6 +236,111 @@ fn lines_of_fstab_for_what_zramd_sets_up_are_mistakes() {
     assert!(machine.setup("check").0.starts_with("no mistakes found"));
 }
 
+/// Files, and what `check`, `plan` and `init` say about them.
+type Said = (&'static [(&'static str, &'static str)], &'static str);
+
+const OPTIONS_OF_DRIVER: [Said; 3] = [
+    (
+        &[("etc/modprobe.d/zram.conf", "# swap\noptions zram num_devices=4\n")],
+        "note: `options zram num_devices=4` adds 4 devices when the zram driver is loaded; zramd adds those that it needs, and the others stay empty",
+    ),
+    (
+        &[("proc/cmdline", "quiet zram.num_devices=4\n")],
+        "note: zram.num_devices=4 on the kernel command line adds 4 devices when the zram driver is loaded; zramd adds those that it needs, and the others stay empty",
+    ),
+    (
+        &[("usr/lib/modprobe.d/no-zram.conf", "install zram /bin/false\n")],
+        "warning: `install zram` keeps the zram driver from being loaded; unless it is built into the kernel, no zram device can be set up",
+    ),
+];
+
+/// `zramctl` and scripts around it were set up with several devices.
+#[test]
+fn options_of_the_driver_are_named_with_file_and_line() {
+    for (files, sentence) in OPTIONS_OF_DRIVER {
+        let machine = Machine::new(8_000_000);
+        for (path, text) in files {
+            machine.write(path, text);
+        }
+        let (_, said) = machine.init();
+        assert!(said.lines().any(|line| line == sentence), "{said}");
+        machine.configure("[zram0]\nzram-size = \"ram / 2\"\n");
+        for verb in ["check", "plan"] {
+            let (verdict, said) = machine.setup(verb);
+            assert!(said.lines().any(|line| line == sentence), "{verb}: {said}");
+            assert!(verb == "plan" || verdict.starts_with("no mistakes found: 1 zram device"), "{verdict}");
+        }
+    }
+    let machine = Machine::new(8_000_000);
+    let file = "etc/modprobe.d/zram.conf";
+    machine.configure("[zram0]\nzram-size = \"ram / 2\"\n");
+    machine.write(file, OPTIONS_OF_DRIVER[0].0[0].1);
+    let (_, said) = machine.setup("check");
+    assert!(said.contains("--> /etc/modprobe.d/zram.conf:2:1"), "{said}");
+    assert!(said.contains("help: remove line 2 of /etc/modprobe.d/zram.conf"), "{said}");
+    for (what, make) in BROKEN {
+        machine.write(file, "options zram num_devices=4\n");
+        make(&path(&machine).join(file));
+        let (verdict, said) = machine.setup("check");
+        assert!(verdict.starts_with("no mistakes found: 1 zram device"), "{what}: {verdict}{said}");
+        let broken = path(&machine).join(file);
+        fs::remove_file(&broken).or_else(|_| fs::remove_dir(&broken)).unwrap();
+    }
+}
+
+/// It takes pages before zram does.
+#[test]
+fn zswap_on_the_kernel_command_line_is_named() {
+    let machine = Machine::new(8_000_000);
+    machine.configure("[zram0]\nzram-size = \"ram / 2\"\n");
+    let sentence = "zswap is on: it compresses pages before they reach any swap device";
+    assert!(!machine.setup("check").1.contains(sentence));
+    machine.write("proc/cmdline", "quiet zswap.enabled=1\n");
+    for verb in ["check", "plan"] {
+        assert!(machine.setup(verb).1.contains(sentence), "{verb}");
+    }
+    machine.write("proc/cmdline", "zswap.enabled=1 zswap.enabled=0\n");
+    assert!(!machine.setup("check").1.contains(sentence));
+    // `[vm]` switches it off.
+    machine.write("proc/cmdline", "quiet zswap.enabled=1\n");
+    machine.configure("[zram0]\nzram-size = \"ram / 2\"\n[vm]\ntune = true\n");
+    assert!(!machine.setup("check").1.contains(sentence));
+}
+
+/// systemd.unit(5): what is in `/etc` takes precedence over what a generator writes.
+#[test]
+fn a_unit_of_the_administrator_that_hides_one_of_zramd_is_a_mistake() {
+    let machine = Machine::new(8_000_000);
+    machine.configure(
+        "[zram0]\nzram-size = \"ram / 2\"\n[ramdisk.tmp]\nmount-point = \"/tmp\"\nsize = \"64MiB\"\n",
+    );
+    machine.write("usr/lib/systemd/system/tmp.mount", "[Mount]\nWhat=tmpfs\n");
+    assert!(machine.setup("check").0.starts_with("no mistakes found"));
+    machine.link("/dev/null", "etc/systemd/system/tmp.mount");
+    machine.write("run/systemd/system/dev-zram0.swap", "[Swap]\nWhat=/dev/zram0\n");
+    for verb in ["check", "plan"] {
+        let (_, said) = machine.setup(verb);
+        for sentence in [
+            "error: /etc/systemd/system/tmp.mount masks the unit with which zramd sets up /tmp, so systemd does not start it",
+            "error: /run/systemd/system/dev-zram0.swap takes the place of the unit with which zramd sets up swap on zram0",
+        ] {
+            assert!(said.lines().any(|line| line == sentence), "{verb}: {said}");
+        }
+        assert!(said.contains("help: run `systemctl unmask tmp.mount`"), "{said}");
+    }
+    assert!(machine.setup("check").0.starts_with("still usable"));
+    for (what, make) in BROKEN {
+        let file = path(&machine).join("etc/systemd/system/tmp.mount");
+        fs::remove_file(&file).or_else(|_| fs::remove_dir(&file)).unwrap();
+        fs::write(&file, "[Mount]\n").unwrap();
+        make(&file);
+        let (_, said) = machine.setup("check");
+        // A directory, and a link that leads nowhere, are no unit.
+        let is_unit = ["not UTF-8", "huge"].contains(&what);
+        assert_eq!(said.contains("tmp.mount takes the place"), is_unit, "{what}: {said}");
+    }
+}
+
 /// log2ram#241: with `ZL2R=true`, it takes `/dev/zram0` at boot.
 #[test]
 fn a_program_that_takes_a_device_at_boot_is_named_by_init() {

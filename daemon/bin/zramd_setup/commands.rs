@@ -63,7 +63,7 @@ pub fn host(invocation: &Invocation) -> LinuxHost {
 fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
     let loaded = load(invocation);
     let plan = match &invocation.root {
-        Some(_) => engine::plan_elsewhere(&host(invocation), &loaded),
+        Some(_) => engine::check_elsewhere(&host(invocation), &loaded),
         None => engine::plan(&host(invocation), &loaded, Activation::Direct)?,
     };
     if invocation.json {

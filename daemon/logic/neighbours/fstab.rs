@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::Ours;
 use crate::finding::{Code, Finding, Level};
 use crate::origin::Origin;
 use crate::proc::{device_number, unescape, zram_number};
@@ -57,15 +58,6 @@ fn device(source: &str, link: &impl Fn(&str) -> Option<String>) -> Option<u32> {
     };
     let labelled = || zram_number(value).filter(|_| tag == "LABEL");
     device_number(&path).or_else(|| device_number(&link(&path)?)).or_else(labelled)
-}
-
-/// What zramd sets up.
-#[derive(Debug, Clone, Copy)]
-pub struct Ours<'a> {
-    /// The zram device, if it is on one.
-    pub device: Option<u32>,
-    /// Where it is mounted; `None` for swap.
-    pub place: Option<&'a str>,
 }
 
 /// Findings about lines for what zramd sets up. Both generators would write a unit of the same name, and the second one fails; or

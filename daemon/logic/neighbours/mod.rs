@@ -1,8 +1,10 @@
 //! Findings about what is in the way of compressed swap: zswap, other swap, other programs. They are left alone, and are no mistakes
 //! of the configuration.
 
+pub mod driver;
 pub mod fstab;
 pub mod programs;
+pub mod units;
 
 use super::finding::{Code, Finding, Level};
 use super::proc::SwapLine;
@@ -12,6 +14,15 @@ use programs::{Does, OtherManager};
 
 /// Highest priority of swap (swapon(2)).
 const HIGHEST: i32 = 32767;
+
+/// What zramd sets up.
+#[derive(Debug, Clone, Copy)]
+pub struct Ours<'a> {
+    /// The zram device, if it is on one.
+    pub device: Option<u32>,
+    /// Where it is mounted; `None` for swap.
+    pub place: Option<&'a str>,
+}
 
 /// The facts about them.
 #[derive(Debug, Clone)]

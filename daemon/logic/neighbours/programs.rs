@@ -246,16 +246,9 @@ impl Needs {
                 (look.text)(path)?.lines().any(plain).then(|| path.to_owned())
             }
             Needs::Section(name) => {
-                let main = first(&PLACES, name, look);
-                let drop_ins = PLACES.iter().flat_map(|place| {
-                    let directory = format!("{place}/{name}.d");
-                    let mut names = (look.names)(&directory);
-                    names.retain(|name| name.ends_with(".conf") && !name.starts_with('.'));
-                    names.into_iter().map(move |name| format!("{directory}/{name}"))
-                });
-                main.into_iter()
-                    .chain(drop_ins)
-                    .find(|file| (look.text)(file).is_some_and(|text| has_section(&text)))
+                let main = first(&PLACES, name, look).filter(|file| has_section(look, file));
+                let directories = PLACES.iter().map(|place| format!("{place}/{name}.d"));
+                main.or_else(|| drop_in_with_section(look, directories, ".conf"))
             }
         }
     }
@@ -267,9 +260,22 @@ fn first(directories: &[&str], name: &str, look: &Look) -> Option<String> {
     paths.find(|path| (look.kind)(path) != PathKind::Missing)
 }
 
-/// Whether a line begins with `[`.
-pub fn has_section(text: &str) -> bool {
-    text.lines().any(|line| line.trim_start().starts_with('['))
+/// The first drop-in in these directories that has a section.
+pub fn drop_in_with_section(
+    look: &Look,
+    directories: impl IntoIterator<Item = String>,
+    suffix: &str,
+) -> Option<String> {
+    directories.into_iter().find_map(|directory| {
+        let names = (look.names)(&directory).into_iter();
+        let names = names.filter(|name| name.ends_with(suffix) && !name.starts_with('.'));
+        names.map(|name| format!("{directory}/{name}")).find(|file| has_section(look, file))
+    })
+}
+
+/// Whether a line of the file begins with `[`.
+fn has_section(look: &Look, file: &str) -> bool {
+    (look.text)(file).is_some_and(|text| text.lines().any(|line| line.trim_start().starts_with('[')))
 }
 
 /// The services that are enabled, and those that are active.

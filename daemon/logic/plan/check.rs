@@ -226,7 +226,7 @@ fn foreign(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) ->
     };
     let reason = format!("/dev/zram{} is already set up by another program: {user}", request.number);
     let hint = format!(
-        "choose another number, or release it first (swapoff or umount, then `zramctl --reset /dev/zram{0}`); if zramd set it up and \
+        "choose another number, or release it first (swapoff or umount, then `zramctl --reset /dev/zram{0}`, which empties it); if zramd set it up and \
          its record is lost, run `zramdctl adopt zram{0}`",
         request.number
     );

@@ -27,8 +27,7 @@ use super::device::algorithm::Algorithm;
 use super::error::ErrorKind;
 use super::facts::Facts;
 use super::finding::Finding;
-use super::neighbours::fstab::{self, Ours};
-use super::neighbours::{Neighbours, Zswap};
+use super::neighbours::{Neighbours, Ours, Zswap, driver, fstab, units};
 use super::origin::Origin;
 use super::overlay::ENABLED;
 use super::ramdisk::place::ramdisk_at;
@@ -253,8 +252,8 @@ impl Item {
         }
     }
 
-    /// What a line of fstab may not be for.
-    fn for_fstab(&self) -> Option<Ours<'_>> {
+    /// What another program may not set up as well.
+    fn claimed(&self) -> Option<Ours<'_>> {
         let request = self.request.as_ref().filter(|_| self.decision == Decision::Planned)?;
         let device = match self.target {
             Target::Device(number) => Some(number),
@@ -289,8 +288,10 @@ pub fn plan(settings: &Settings, problems: Vec<Finding>, facts: &Facts, activati
     let maintenance = settings.maintenance.as_ref().filter(|asked| asked.needs_timer());
     let maintenance = maintenance.map(|asked| asked.interval);
     let mut neighbours = neighbours(settings, &items, facts, activation);
-    let ours: Vec<Ours<'_>> = items.iter().filter_map(Item::for_fstab).collect();
+    let ours: Vec<Ours<'_>> = items.iter().filter_map(Item::claimed).collect();
     neighbours.extend(fstab::findings(&facts.fstab, &ours));
+    neighbours.extend(units::findings(&facts.units, &ours));
+    neighbours.extend(driver::findings(&facts.driver, &ours));
     let vm = settings.vm.as_ref();
     neighbours.extend(vm.and_then(|vm| vm::outranked(vm, &items, facts, activation)));
     let groups = Vec::new();

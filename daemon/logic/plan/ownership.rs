@@ -1,6 +1,6 @@
 //! Who set up a device.
 
-use crate::facts::{Facts, Use};
+use crate::facts::{Facts, Seen, Use};
 use crate::human::human;
 use crate::record::{Record, Target};
 
@@ -40,7 +40,13 @@ pub fn ownership(number: u32, facts: &Facts) -> Ownership<'_> {
         Some(Use::Swap { priority, .. }) => format!("it is active as swap with priority {priority}"),
         Some(Use::Mounted { mount_point }) => format!("it is mounted on {mount_point}"),
         None => {
-            format!("it has a size of {} but is not in use", human(device.disk_size))
+            let size = human(device.disk_size);
+            match &device.seen {
+                Seen::Signature(found) => {
+                    format!("it has a size of {size}, contains: {found}, and is not in use")
+                }
+                Seen::Unknown | Seen::Nothing => format!("it has a size of {size} but is not in use"),
+            }
         }
     };
     Ownership::Foreign { user }

@@ -7,8 +7,8 @@ use logic::device::algorithm::{parse_comp_algorithm, parse_recomp_algorithm};
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
 use logic::facts::{DeviceFacts, Facts};
-use logic::neighbours::fstab::{self, Ours};
 use logic::neighbours::programs::{Look, at_work};
+use logic::neighbours::{Ours, driver, fstab};
 use logic::path_kind::PathKind;
 use logic::plan::{self, Activation, report};
 use logic::proc::{self, Memory, MountLine, SwapLine};
@@ -50,6 +50,10 @@ fn neighbours(text: &str) {
         names: &|_| vec!["a.rules".to_owned(), "b.conf".to_owned(), "c.wants".to_owned()],
         text: &|_| Some(text.to_owned()),
     };
+    let options = driver::lines(&look, text);
+    assert!(options.iter().all(|line| (0..=count).contains(&(line.number as usize))), "{options:?}");
+    let found = driver::findings(&options, &[Ours { device: Some(0), place: None }]);
+    assert!(found.iter().all(|found| !found.one_line().contains(char::is_control)), "{found:?}");
     for other in at_work(&look) {
         if let Some((_, line)) = other.file.rsplit_once(".rules:") {
             assert!((1..=count).contains(&line.parse().unwrap()), "{}", other.file);
