@@ -20,6 +20,7 @@ use super::job::Jobs;
 use super::status::written;
 use super::worker::absolute;
 use super::{out, read};
+use engine::sample::Detail;
 use engine::{Error, ErrorKind};
 use host::Host;
 use host::linux::{LinuxHost, process};
@@ -49,11 +50,11 @@ pub fn run(cli: &Cli, command: &Ramdisk) -> std::result::Result<ExitStatus, Erro
     let ask = !cli.no_ask_password;
     match command {
         Ramdisk::List(form) => {
-            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let snapshot = read::figures(cli.config.as_ref(), Detail::Full)?;
             print(form.json, "ramdisks", &snapshot.ramdisks, || list(&snapshot))
         }
         Ramdisk::Status { names, form } => {
-            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let snapshot = read::figures(cli.config.as_ref(), Detail::Full)?;
             let disks = chosen(&snapshot, names)?;
             print(form.json, "ramdisks", &disks, || {
                 let texts = disks.iter().map(|disk| status(disk, connect::next_save(disk)));
@@ -61,7 +62,7 @@ pub fn run(cli: &Cli, command: &Ramdisk) -> std::result::Result<ExitStatus, Erro
             })
         }
         Ramdisk::Snapshots { name, form } => {
-            let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
+            let snapshot = read::figures(cli.config.as_ref(), Detail::Full)?;
             let disk = one(&snapshot, name)?;
             print(form.json, "snapshots", &disk.status.snapshots, || snapshots(disk))
         }

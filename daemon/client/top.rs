@@ -18,7 +18,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use super::out;
 use super::top_rows::{COLUMNS, FIRST_FIGURE, GAP, Look, NOTHING, text};
-use engine::sample;
+use engine::sample::{self, Detail};
 use host::linux::{LinuxHost, files};
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
@@ -74,7 +74,7 @@ struct Watch {
 impl Watch {
     fn read(&self) -> Reading {
         let config = self.config.clone();
-        tokio::task::spawn_blocking(move || sample::snapshot(&LinuxHost::new("/"), &config))
+        tokio::task::spawn_blocking(move || sample::figures(&LinuxHost::new("/"), &config, Detail::Full))
     }
 
     /// The screen for what was read.

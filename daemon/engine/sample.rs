@@ -16,6 +16,7 @@ use logic::health::{Surroundings, findings, is_outranked};
 use logic::maintain::pressure::noted;
 use logic::maintain_report::Report;
 use logic::neighbours::Zswap;
+use logic::neighbours::programs::OtherManager;
 use logic::proc::{self, MountLine, SwapLine};
 use logic::ramdisk::Persist;
 use logic::ramdisk::place::ramdisk_mount;
@@ -33,6 +34,15 @@ use logic::zswap::{Rejected, Rejection, ZswapView};
 
 /// Reads the machine. The configuration tells which tmpfs is ours; its problems are included.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
+    snapshot_beside(host, config, gather::other_managers(host))
+}
+
+/// The same where the other programs are known: to look for them takes longer than all the rest.
+pub fn snapshot_beside<H: Host>(
+    host: &H,
+    config: &View,
+    other_managers: Vec<OtherManager>,
+) -> Result<Snapshot, Error> {
     let (records, mut damaged) = gather::all_records(host)?;
     damaged.extend(gather::damaged_scratch(host)?);
     let (mut snapshot, swaps) = devices(host, config, &records, Detail::Full)?;
@@ -59,7 +69,7 @@ pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
         } else {
             Zswap::Off
         },
-        other_managers: gather::other_managers(host),
+        other_managers,
         cmdline: host.text(MachineFile::Cmdline).or_else(absent)?,
         resume: host.text(MachineFile::Resume).or_else(absent)?,
         lost,

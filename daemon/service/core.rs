@@ -20,12 +20,13 @@ use super::next_saves::NextSaves;
 use super::samples::{Read, Samples};
 use super::setup::Source;
 use super::verdict::Verdicts;
-use engine::{Error, sample};
+use engine::{Error, gather, sample};
 use host::Host;
 use host::linux::LinuxHost;
 use logic::duration::micros;
 use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure::Policy;
+use logic::neighbours::programs::OtherManager;
 use logic::sample::Snapshot;
 use logic::view::View;
 
@@ -139,6 +140,8 @@ pub struct Core {
     /// Whether the verdict of the benchmark may have changed since it was published.
     pub verdict_changed: AtomicBool,
     pub verdicts: Verdicts,
+    /// The other programs that set up zram here; `None` before they are looked for.
+    others: Mutex<Option<Vec<OtherManager>>>,
     /// Notified when the configuration in force changes.
     pub view_changed: Notify,
     /// When RAM disks are saved next; without systemd there is no timer.
@@ -172,6 +175,7 @@ impl Core {
             changed: Notify::new(),
             verdict_changed: AtomicBool::new(true),
             verdicts: Verdicts::new(Path::new("/")),
+            others: Mutex::default(),
             view_changed: Notify::new(),
             next_saves: NextSaves::default(),
             requests: AtomicUsize::new(0),
@@ -258,6 +262,11 @@ impl Core {
         self.samples.latest()
     }
 
+    /// Looks for other programs again with the next sample.
+    pub fn forget_others(&self) {
+        *lock(&self.others) = None;
+    }
+
     /// A recent sample, or the last one if the kernel takes long.
     pub async fn sample(self: &Arc<Self>) -> Arc<Snapshot> {
         self.samples.fresh(self.reader()).await
@@ -286,7 +295,8 @@ impl Core {
     fn read(&self) -> Snapshot {
         let host = LinuxHost::new("/");
         let begun = host.monotonic();
-        let mut snapshot = sample::snapshot(&host, &self.view())
+        let others = lock(&self.others).get_or_insert_with(|| gather::other_managers(&host)).clone();
+        let mut snapshot = sample::snapshot_beside(&host, &self.view(), others)
             .unwrap_or_else(|error| unreadable(&self.latest(), begun, &error));
         if *lock(&self.phase) == Phase::Reloading {
             // Devices in transition during a reload are not problems.

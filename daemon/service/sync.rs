@@ -127,6 +127,8 @@ pub async fn publish(
     connection: &Connection,
     published: &mut Published,
 ) -> zbus::Result<()> {
+    // What has changed may be the work of another program.
+    core.forget_others();
     let snapshot = core.resample_patiently().await;
     let wanted = wanted(&snapshot);
     let gone: Vec<(String, &'static str)> = published

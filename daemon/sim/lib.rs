@@ -128,6 +128,8 @@ pub struct State {
     pub reads_left: Cell<Option<usize>>,
     /// Searches for processes that hold something open.
     pub searches: Cell<usize>,
+    /// Directories that were listed.
+    pub listings: Cell<usize>,
     /// Time since boot.
     pub clock: Duration,
     /// Time of that in suspend.
@@ -218,6 +220,7 @@ impl SimMachine {
             scratch: BTreeMap::new(),
             reads_left: Cell::new(None),
             searches: Cell::new(0),
+            listings: Cell::new(0),
             clock: Duration::from_secs(10),
             suspended: Duration::ZERO,
             synchronised: None,

@@ -222,6 +222,8 @@ impl Host for SimHost {
     }
 
     fn names(&self, _directory: &str) -> Vec<String> {
+        let state = self.machine.look();
+        state.listings.set(state.listings.get() + 1);
         Vec::new()
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use engine::sample::{Detail, figures};
+use engine::sample::{self, Detail, figures};
 use logic::config::{self, Loaded};
 use logic::device::swap_header::MOST_SWAPS;
 use logic::finding::Finding;
@@ -65,6 +65,17 @@ fn a_list_reads_four_attributes_of_each_swap() {
     };
     // Counters, algorithm, size, and the number of streams.
     assert_eq!(reads(12) - reads(2), 10 * 4);
+}
+
+#[test]
+fn a_sample_of_the_daemon_does_not_look_for_other_programs() {
+    let machine = SimMachine::new(KernelConfig::newest());
+    sample::snapshot(&machine.process(), &View::default()).unwrap();
+    assert!(machine.look().listings.get() > 0);
+    machine.look().listings.set(0);
+    sample::snapshot_beside(&machine.process(), &View::default(), Vec::new()).unwrap();
+    figures(&machine.process(), &View::default(), Detail::Full).unwrap();
+    assert_eq!(machine.look().listings.get(), 0);
 }
 
 #[test]
