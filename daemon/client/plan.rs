@@ -89,8 +89,10 @@ async fn asked(ask: bool, force: bool) -> Result<Vec<Row>, Error> {
 fn here(cli: &Cli, file: Option<&PathBuf>, forced: bool, json: Json) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(file)?;
     if has_errors(&loaded.problems) {
-        tell(cli, &loaded.problems, json);
-        let document = document(&[], &[], &[], &loaded.problems);
+        // Also what this machine refuses, so that all can be corrected at once.
+        let plan = read::check(&loaded);
+        tell(cli, plan.findings(), json);
+        let document = document(&[], &[], &[], plan.findings());
         let text = "a reload refuses this configuration because of the mistakes, and changes nothing\n";
         out::result(json, &document, || text.to_owned())?;
         return Ok(ExitStatus::Failure);

@@ -54,7 +54,7 @@ impl Origin {
 
 /// A file of the configuration with a table of its lines: a position costs the same everywhere in it.
 pub struct Source<'a> {
-    file: &'a Path,
+    pub file: &'a Path,
     pub text: &'a str,
     /// Where each line begins, and its text without the line end.
     lines: Vec<(usize, Arc<str>)>,

@@ -126,10 +126,7 @@ fn sections_of_keys_are_named() {
                 "zram-size = 5\nswappiness = 5\nrecompress = true",
                 "put `zram-size` below [zram0], `swappiness` below [vm], `recompress` below [maintenance]",
             ),
-            (
-                "zram-size = ram / 2",
-                "put it below a header such as [zram0]; write zram-size = \"ram / 2\"; the whole file is ignored until this is fixed",
-            ),
+            ("zram-size = ram / 2", "put it below a header such as [zram0]; write zram-size = \"ram / 2\""),
             (
                 "ALGO = \"zstd\"\nPERCENT = 50",
                 "`zramdctl import zram-tools FILE` translates a file of zram-tools",
@@ -273,8 +270,6 @@ fn options_with_another_effect_or_a_key_are_named() {
 
 #[test]
 fn mistakes_of_syntax_are_in_our_own_words() {
-    const FILE: &str = "; the whole file is ignored until this is fixed";
-    let whole = |hint: &str| -> &'static str { Box::leak(format!("{hint}{FILE}").into_boxed_str()) };
     let both = "write zram-size = \"ram / 2\"; `zramdctl import zram-generator 0.toml` translates a file of zram-generator";
     check(
         "lines",
@@ -289,24 +284,22 @@ fn mistakes_of_syntax_are_in_our_own_words() {
             ("[zram0]\nswap-priority = 5\nswap-priority = 6", "keep one of them, here or in line 2"),
             (
                 "[maintenance]\nrecompress = true\n[maintenance.recompress]",
-                whole("keep one of them, here or in line 2"),
+                "keep one of them, here or in line 2",
             ),
             (
                 "[maintenance]\nrecompress = true\nrecompress.idle-age = \"1h\"",
                 "write recompress.enabled = true there",
             ),
-            ("[zram0]\n[zram1]\n[zram0]\nzram-size = 5", whole("move its keys below the [zram0] in line 1")),
-            ("[zram0\nzram-size = 5", whole("write [zram0]")),
-            ("[zram0] zram-size = 5", whole("write it into the next line")),
-            ("[zram0] ; swap", whole("write # swap")),
-            ("[zram+1]", whole("write [zram1]")),
-            ("[ramdisk.]", whole("write [ramdisk.NAME]")),
-            ("; comment\n[zram0]", whole("write # comment")),
+            ("[zram0]\n[zram1]\n[zram0]\nzram-size = 5", "move its keys below the [zram0] in line 1"),
+            ("[zram0\nzram-size = 5", "write [zram0]"),
+            ("[zram0] zram-size = 5", "write it into the next line"),
+            ("[zram0] ; swap", "write # swap"),
+            ("[zram+1]", "write [zram1]"),
+            ("[ramdisk.]", "write [ramdisk.NAME]"),
+            ("; comment\n[zram0]", "write # comment"),
             (
                 "{\"zram0\": {}}",
-                whole(
-                    "write a header such as [zram0], and below it assignments such as zram-size = \"ram / 2\"",
-                ),
+                "write a header such as [zram0], and below it assignments such as zram-size = \"ram / 2\"; the whole file is ignored until this is fixed",
             ),
             ("[zram0]\nhost-memory-limit = none", "write host-memory-limit = \"none\""),
             ("[zram0]\nzram-size = min(ram / 2, 4096)", "write zram-size = \"min(ram / 2, 4096)\""),
@@ -320,6 +313,67 @@ fn mistakes_of_syntax_are_in_our_own_words() {
         .filter(|text| !text.is_empty())
         .collect();
     assert_eq!(hints, [both, "write compression-algorithm = \"zstd\""]);
+}
+
+/// A mistake hides no other, and causes no other.
+#[test]
+fn mistakes_are_reported_at_once() {
+    let error = |sentence| (Level::Error, sentence);
+    let warning = |sentence| (Level::Warning, sentence);
+    for (text, expected) in [
+        (
+            "[zram0]\nzram-size = \"ram / 2\nswap-priorty = 100\nswap-priority = 40000\n[zram1]\nlabel = 5\n",
+            &[
+                error("0.toml:2: zram0.zram-size: the closing \" is missing"),
+                warning("0.toml:3: zram0.swap-priorty: unknown key `swap-priorty`"),
+                error("0.toml:4: zram0.swap-priority: expected -1 to 32767, not 40000"),
+                error("0.toml:6: zram1.label: expected text, not 5"),
+            ][..],
+        ),
+        (
+            "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize \"8MiB\"\n[ramdisk.a]\nmode = 755\n[zram0]\nzram-size = \"ram /\"\n",
+            &[
+                error("0.toml:3: ramdisk.a: `size` is without ="),
+                error("0.toml:4: [ramdisk.a] is repeated"),
+                error("0.toml:7: zram0.zram-size: the expression ends too early"),
+            ],
+        ),
+        (
+            "[zram0]\ncompression-algorithm = [\"zstd\", \"lz4\"\nswap-priority = 5\nzram-sze = 5\n[maintenance]\ninterval = 5\n",
+            &[
+                error("0.toml:2: zram0.compression-algorithm: the closing ] is missing"),
+                warning("0.toml:4: zram0.zram-sze: unknown key `zram-sze`"),
+                error("0.toml:6: maintenance.interval: expected span of time of at least 1min, not 5"),
+            ],
+        ),
+        (
+            "[zram0\nzram-size = 5\n[zram1]\nswap-priority = \"x\"\n",
+            &[
+                error("0.toml:1: the header has no closing ]"),
+                error("0.toml:4: zram1.swap-priority: expected -1 to 32767, not \"x\""),
+            ],
+        ),
+        (
+            "[zram0]\nzram-size = \"\"\"ram / 2\nswap-priorty = 5\n[zram1]\nlabel = 5\n",
+            &[
+                error("0.toml:2: zram0.zram-size: the closing \"\"\" is missing"),
+                warning("0.toml:3: zram0.swap-priorty: unknown key `swap-priorty`"),
+                error("0.toml:5: zram1.label: expected text, not 5"),
+            ],
+        ),
+        (
+            "[ramdisk.x]\nmount_point = \"/srv/x\"\nsize = \"8MiB\"\n",
+            &[error("0.toml:2: ramdisk.x.mount_point: unknown key `mount_point`")],
+        ),
+    ] {
+        let loaded = load(&[text]);
+        let found: Vec<(Level, String)> =
+            loaded.problems.iter().map(|found| (found.level, found.sentence())).collect();
+        let found: Vec<(Level, &str)> =
+            found.iter().map(|(level, sentence)| (*level, sentence.as_str())).collect();
+        assert_eq!(found, expected, "{text}");
+        assert_eq!(loaded.settings.devices, [], "{text}");
+    }
 }
 
 /// Text, and what is not TOML, for every key.

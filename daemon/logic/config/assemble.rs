@@ -54,6 +54,12 @@ pub fn assemble(merged: &Merged) -> (Settings, Vec<Finding>) {
             |problem: &Finding| kind == SectionKind::Defaults || !problem.key().starts_with("defaults.");
         problems.extend(reader.problems.into_iter().filter(is_new));
     }
+    for (name, section) in &merged.damaged {
+        match SectionKind::of(name) {
+            Some(kind) => problems.extend(SectionReader::new(section, kind, None).each()),
+            None => problems.push(unknown_section(name, &section.origin)),
+        }
+    }
     if let Some(vm) = settings.vm.as_ref().filter(|vm| vm.tune && is_left) {
         settings.zswap = Some(ZswapSettings::off(vm.origin.clone()));
     }

@@ -1,5 +1,6 @@
 //! Contents of one file: sections, keys and values with their positions. Checks TOML syntax only.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
@@ -22,6 +23,8 @@ pub struct Fragment {
     pub sections: BTreeMap<String, Section>,
     /// Sections of this file that are unusable because of syntax errors.
     pub broken: BTreeSet<String>,
+    /// What could be read of them, in which further mistakes are looked for.
+    pub damaged: BTreeMap<String, Section>,
 }
 
 /// A section of one file, or of all files after merging.
@@ -47,24 +50,96 @@ struct Reader<'a> {
     source: Source<'a>,
     index: usize,
     problems: Vec<Finding>,
-    /// Start of each header and key, and its section; sorted once all are read.
-    places: Vec<(usize, String)>,
 }
+
+/// What mistakes of syntax cost.
+#[derive(Default)]
+struct Lost {
+    /// Sections that cannot be used.
+    sections: BTreeSet<String>,
+    /// Whether the whole file cannot be used.
+    file: bool,
+    /// Lines with text without quotation marks.
+    bare: Vec<u32>,
+    /// Where the lines with mistakes begin.
+    seen: BTreeSet<usize>,
+}
+
+/// How often a file is read, each time without the lines whose mistakes are known.
+const READS: usize = 8;
 
 /// Parses one file; `index` is its position in reading order.
 pub fn read(file: &Path, text: &str, index: usize) -> (Fragment, Vec<Finding>) {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let (document, errors) = DeTable::parse_recoverable(text);
-    let mut reader =
-        Reader { source: Source::new(file, text), index, problems: Vec::new(), places: Vec::new() };
-    let mut fragment = reader.sections(document.get_ref());
-    reader.places.sort_by_key(|(start, _)| *start);
-    let errors = errors.into_iter().map(|error| (error.span().unwrap_or(0..0), error.message().to_owned()));
-    if reader.syntax_errors(file, errors.collect(), &mut fragment.broken) {
-        fragment.sections.clear();
+    let mut reader = Reader { source: Source::new(file, text), index, problems: Vec::new() };
+    let mut lost = Lost::default();
+    let mut rest = Cow::Borrowed(text);
+    let mut reads = 0;
+    loop {
+        let gaps = {
+            let (document, errors) = DeTable::parse_recoverable(&rest);
+            reads += 1;
+            lost.file |= reads == READS && !errors.is_empty();
+            if errors.is_empty() || lost.file {
+                return reader.finish(document.get_ref(), lost);
+            }
+            let errors =
+                errors.into_iter().map(|error| (error.span().unwrap_or(0..0), error.message().to_owned()));
+            reader.mistakes(&places(document.get_ref()), errors.collect(), &mut lost)
+        };
+        let mut left = rest.into_owned().into_bytes();
+        for gap in gaps {
+            gap.close(&mut left);
+        }
+        // Gaps begin and end at lines, so whole characters are replaced.
+        rest = Cow::Owned(String::from_utf8(left).unwrap_or_default());
     }
-    fragment.sections.retain(|name, _| !fragment.broken.contains(name));
-    (fragment, reader.problems)
+}
+
+/// Lines that are left out when a file is read again.
+struct Gap {
+    lines: Range<usize>,
+    /// A name that is assigned there outside of a section.
+    outside: String,
+}
+
+impl Gap {
+    fn new(lines: Range<usize>) -> Gap {
+        Gap { lines, outside: String::new() }
+    }
+
+    /// Replaces the lines by blanks, and by the name if there is room: positions stay the same.
+    fn close(&self, text: &mut [u8]) {
+        let Some(lines) = text.get_mut(self.lines.clone()) else { return };
+        lines.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+        let assignment = format!("{}=0", self.outside);
+        if let Some(place) = lines.get_mut(..assignment.len())
+            && !self.outside.is_empty()
+            && !place.contains(&b'\n')
+        {
+            place.copy_from_slice(assignment.as_bytes());
+        }
+    }
+}
+
+/// Start of each header and key of a section, and the section; sorted.
+fn places(document: &DeTable<'_>) -> Vec<(usize, String)> {
+    let mut places = Vec::new();
+    let mut add = |section: &str, start: usize, table: &DeTable<'_>| {
+        let starts = table.keys().map(|key| key.span().start).chain([start]);
+        places.extend(starts.map(|start| (start, section.to_owned())));
+    };
+    for (name, value) in document {
+        let DeValue::Table(keys) = value.get_ref() else { continue };
+        add(name.get_ref(), name.span().start, keys);
+        for (disk, value) in keys.iter().filter(|_| name.get_ref() == "ramdisk") {
+            if let DeValue::Table(keys) = value.get_ref() {
+                add(&format!("ramdisk.{}", disk.get_ref()), disk.span().start, keys);
+            }
+        }
+    }
+    places.sort_by_key(|(start, _)| *start);
+    places
 }
 
 /// Adds a further hint, as shown to people.
@@ -73,105 +148,202 @@ fn add_hint(problem: &mut Finding, hint: &str) {
     problem.remedy.push_str(&format!("{separator}{hint}"));
 }
 
-impl Reader<'_> {
+/// Whether a line is a header, or was meant as one.
+fn is_header(line: &str) -> bool {
+    let line = line.trim();
+    line.starts_with('[') || SectionKind::of(line.trim_matches(['<', '>'])).is_some()
+}
+
+/// The section of a header, even if that is not correct.
+fn section_of_header(line: &str) -> Option<String> {
+    let line = line.trim();
+    let parsed = DeTable::parse(line).ok();
+    let first = |table: &DeTable<'_>| table.iter().next().map(|(name, _)| name.get_ref().to_string());
+    let name = match parsed.as_ref().map(Spanned::get_ref) {
+        Some(table) => match (first(table)?, table.values().next()?.get_ref()) {
+            (name, DeValue::Table(inner)) if name == "ramdisk" => format!("{name}.{}", first(inner)?),
+            (name, _) => name,
+        },
+        None => line.trim_matches(['[', '<', '>']).split([']', ' ', '#', '=']).next()?.to_owned(),
+    };
+    let mut name = name.as_str();
+    while SectionKind::of(name).is_none() {
+        name = name.rsplit_once('.')?.0;
+    }
+    Some(name.to_owned())
+}
+
+impl<'a> Reader<'a> {
     fn origin(&self, span: Range<usize>, key: impl Into<String>) -> Origin {
         self.source.origin(span, key)
     }
 
-    /// Reports what the parser does not accept, once per line. Returns whether the whole file is unusable.
-    fn syntax_errors(
+    /// Reports what the parser does not accept, once per line, and returns the lines without which the rest can be read.
+    fn mistakes(
         &mut self,
-        file: &Path,
+        places: &[(usize, String)],
         mut errors: Vec<(Range<usize>, String)>,
-        broken: &mut BTreeSet<String>,
-    ) -> bool {
+        lost: &mut Lost,
+    ) -> Vec<Gap> {
         errors.sort_by_key(|(span, _)| span.start);
-        let mut whole_file = false;
-        let (mut lines, mut bare) = (BTreeSet::new(), Vec::new());
+        let mut gaps: Vec<Gap> = Vec::new();
+        for (span, message) in errors {
+            let start = self.line_start(span.start);
+            if gaps.last().is_some_and(|gap| start < gap.lines.end) {
+                continue;
+            }
+            let line = self.line(start);
+            let before = places.partition_point(|(place, _)| *place <= span.start);
+            let place = places[..before].last();
+            if let Some((at, section)) = place
+                && let Some(closing) = self.unclosed(self.line_start(*at), start, span.start)
+            {
+                // What is below it was read as a part of it.
+                let opened = self.line_start(*at);
+                lost.sections.insert(section.clone());
+                self.problems.extend(syntax::unclosed(section, &self.source, opened, closing));
+                gaps.push(Gap::new(opened..self.end_of_value(opened)));
+                break;
+            }
+            if !lost.seen.insert(start) {
+                // What is in its place is refused, too.
+                gaps.push(Gap::new(start..start + line.len()));
+                continue;
+            }
+            let is_header = is_header(line);
+            let section = match place {
+                Some((_, section)) if !is_header => section.clone(),
+                _ => String::new(),
+            };
+            let found = syntax::mistake(&section, &self.source, start);
+            let number = self.source.line(start);
+            let mut problem = match found {
+                Some(mistake) => {
+                    lost.bare.extend(mistake.is_bare.then(|| u32::try_from(number).unwrap_or(u32::MAX)));
+                    let problem = Finding::error(mistake.origin(&self.source, &section), mistake.message);
+                    problem.remedy(mistake.hint)
+                }
+                None => Finding::error(self.origin(span, section.clone()), message.replace('\n', "; ")),
+            };
+            // Text of another kind: JSON, or the list of a shell.
+            lost.file |= section.is_empty() && !is_header && line.trim_start().starts_with(['{', '(']);
+            if lost.file {
+                add_hint(&mut problem, &worded("the whole file is ignored until this is fixed"));
+                self.problems.push(problem);
+                break;
+            }
+            self.problems.push(problem);
+            lost.sections.extend(if is_header {
+                section_of_header(line)
+            } else {
+                Some(section.clone()).filter(|section| !section.is_empty())
+            });
+            // With a header, all that is below it is lost.
+            let behind = if is_header {
+                self.source.text[start..].find("\n[").map_or(self.source.text.len(), |at| start + at)
+            } else {
+                start + line.len()
+            };
+            let begin = place.map_or(start, |(at, _)| self.begin_of_text(self.line_start(*at), start));
+            let outside = match line.split_once(['=', ':']) {
+                Some((name, _)) if section.is_empty() && !is_header => name.trim().to_owned(),
+                _ => String::new(),
+            };
+            gaps.push(Gap { lines: begin..behind, outside });
+        }
+        gaps
+    }
+
+    /// Start of the text of several lines that is assigned in line `opened` and ends in line `start`; otherwise `start`.
+    fn begin_of_text(&self, opened: usize, start: usize) -> usize {
+        if opened < start && is_text_open(self.line(opened)) { opened } else { start }
+    }
+
+    /// What is missing if the value that is assigned in line `opened` is not closed before line `start`, which is an assignment or
+    /// header, or before the end of the file. `at` is the place of the error.
+    fn unclosed(&self, opened: usize, start: usize, at: usize) -> Option<&'static str> {
+        let line = self.line(opened);
+        let is_end = self.source.text.get(at..).is_none_or(|rest| rest.trim().is_empty());
+        if is_text_open(line) {
+            return is_end.then_some(if line.contains("\"\"\"") { "\"\"\"" } else { "'''" });
+        }
+        let is_complete = || DeTable::parse(self.line(start)).is_ok();
+        let (_, value) = line.split_once('=')?;
+        if !(is_end || opened < start && is_complete()) {
+            return None;
+        }
+        let end = if opened == start { start + line.len() } else { start };
+        let value = &self.source.text[opened + line.len() - value.len()..end];
+        match value.trim_start().chars().next()? {
+            '[' if depth(value, ['[', ']']) > 0 => Some("]"),
+            '{' if depth(value, ['{', '}']) > 0 => Some("}"),
+            _ => None,
+        }
+    }
+
+    /// The end of the line above the next header or assignment, for a value that begins in line `opened` and is not closed.
+    fn end_of_value(&self, opened: usize) -> usize {
+        let mut end = opened + self.line(opened).len();
+        while let Some(below) = self.source.text[end..].find('\n').map(|at| end + at + 1) {
+            let line = self.line(below);
+            let is_other = !line.trim().is_empty() && DeTable::parse(line).is_ok();
+            if is_other || below == self.source.text.len() {
+                break;
+            }
+            end = below + line.len();
+        }
+        end
+    }
+
+    /// The line that begins at this byte.
+    fn line(&self, start: usize) -> &'a str {
+        let line = self.source.text[start..].split('\n').next().unwrap_or_default();
+        line.strip_suffix('\r').unwrap_or(line)
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        let before = self.source.text.as_bytes().get(..at).unwrap_or(self.source.text.as_bytes());
+        before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+    }
+
+    /// The contents that could be read, and all problems.
+    fn finish(mut self, document: &DeTable<'_>, lost: Lost) -> (Fragment, Vec<Finding>) {
+        let syntax = std::mem::take(&mut self.problems);
+        let mut fragment = self.sections(document);
         // The problem of each line; the first, if it has several.
         let mut known = BTreeMap::new();
         for (index, problem) in self.problems.iter().enumerate() {
             known.entry(problem.line()).or_insert(index);
         }
-        // The lines below a broken header, which the parser attributes to other tables.
-        let mut misread = 0..0;
-        for (span, message) in errors {
-            if misread.contains(&span.start) {
-                continue;
-            }
-            let place = self.enclosing_section(span.start);
-            let section = place.clone().unwrap_or_default();
-            let start = self.line_start(span.start);
-            let found = syntax::mistake(&section, &self.source, start);
-            let (mut problem, is_bare) = match found {
-                Some(mistake) => {
-                    let problem = Finding::error(mistake.origin(&self.source, &section), mistake.message);
-                    (problem.remedy(mistake.hint), mistake.is_bare)
-                }
-                None => {
-                    (Finding::error(self.origin(span.clone(), section), message.replace('\n', "; ")), false)
-                }
-            };
-            match place {
-                Some(section) => drop(broken.insert(section)),
-                None => {
-                    whole_file = true;
-                    misread = self.below_header(span.start);
-                    add_hint(&mut problem, &worded("the whole file is ignored until this is fixed"));
-                }
-            }
-            let number = problem.line();
-            if !lines.insert(number) {
-                continue;
-            }
-            bare.extend(is_bare.then_some(number));
-            match known.get(&number) {
+        for problem in syntax {
+            match known.get(&problem.line()) {
                 // A key outside of a section.
                 Some(index) if !problem.remedy.is_empty() => {
                     add_hint(&mut self.problems[*index], &problem.remedy);
                 }
                 _ => {
-                    known.entry(number).or_insert(self.problems.len());
+                    known.entry(problem.line()).or_insert(self.problems.len());
                     self.problems.push(problem);
                 }
             }
         }
         let import = format!(
             "`zramdctl import zram-generator {}` translates a file of zram-generator",
-            file.display()
+            self.source.file.display()
         );
-        if let [first, _, ..] = bare[..]
+        if let [first, _, ..] = lost.bare[..]
             && !self.source.text.contains('"')
             && let Some(index) = known.get(&first)
         {
             add_hint(&mut self.problems[*index], &worded(import));
         }
-        whole_file
-    }
-
-    /// The section that a syntax error disables: that of the last header or key before it. `None` for a broken header,
-    /// which disables the whole file: the lines below it would belong to the wrong section.
-    fn enclosing_section(&self, at: usize) -> Option<String> {
-        if !self.below_header(at).is_empty() {
-            return None;
+        fragment.broken.extend(lost.sections);
+        let sections = std::mem::take(&mut fragment.sections);
+        if !lost.file {
+            let is_used = |name: &String| !fragment.broken.contains(name);
+            (fragment.sections, fragment.damaged) = sections.into_iter().partition(|(name, _)| is_used(name));
         }
-        let before = self.places.partition_point(|(start, _)| *start <= at);
-        self.places[..before].last().map(|(_, section)| section.clone())
-    }
-
-    /// The line of a header, and those below it up to the next header; empty if `at` is not in a header.
-    fn below_header(&self, at: usize) -> Range<usize> {
-        let start = self.line_start(at);
-        let line = &self.source.text[start..];
-        if !line.trim_start().starts_with('[') {
-            return 0..0;
-        }
-        start..line.find("\n[").map_or(usize::MAX, |length| start + length)
-    }
-
-    fn line_start(&self, at: usize) -> usize {
-        let before = self.source.text.as_bytes().get(..at).unwrap_or(self.source.text.as_bytes());
-        before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+        (fragment, self.problems)
     }
 
     /// The problem of keys that stand outside of a section; one for all.
@@ -197,7 +369,6 @@ impl Reader<'_> {
             let section = name.get_ref().to_string();
             match value.get_ref() {
                 DeValue::Table(disks) if section == "ramdisk" => {
-                    self.places.push((name.span().start, section));
                     let mut outside = Vec::new();
                     for (disk, value) in disks {
                         let full = format!("ramdisk.{}", disk.get_ref());
@@ -236,9 +407,7 @@ impl Reader<'_> {
         fragment
     }
 
-    fn section(&mut self, name: &str, span: Range<usize>, table: &DeTable<'_>) -> Section {
-        let starts = table.keys().map(|key| key.span().start).chain([span.start]);
-        self.places.extend(starts.map(|start| (start, name.to_owned())));
+    fn section(&self, name: &str, span: Range<usize>, table: &DeTable<'_>) -> Section {
         let mut keys = BTreeMap::new();
         self.keys(name, "", table, &mut keys);
         Section { origin: self.origin(span, name), keys }
@@ -296,6 +465,28 @@ impl Reader<'_> {
     }
 }
 
+/// Whether text of several lines begins in this line, and does not end in it.
+fn is_text_open(line: &str) -> bool {
+    ["\"\"\"", "'''"].iter().any(|quotes| line.matches(quotes).count() % 2 == 1)
+}
+
+/// The number of these brackets that are open at the end of a value, without those in quotation marks and comments.
+fn depth(value: &str, [open, close]: [char; 2]) -> i64 {
+    let mut depth = 0;
+    for line in value.lines() {
+        let mut quote = None;
+        for letter in line.chars() {
+            match quote {
+                Some(other) => quote = quote.filter(|_| letter != other),
+                None if letter == '#' => break,
+                None if matches!(letter, '"' | '\'') => quote = Some(letter),
+                None => depth += i64::from(letter == open) - i64::from(letter == close),
+            }
+        }
+    }
+    depth
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,20 +504,54 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_header_disables_the_file() {
-        let (names, problems) = sections("[zram0]\nzram-size = 5\n[zram1\nswap-priority = 5\n");
-        assert_eq!((names.len(), problems), (0, 1));
-        // The second mistake is a consequence of the first.
-        assert_eq!(sections("[zram0]\n[zram0\n").1, 1);
-        assert_eq!(sections("zram-size = 1\n[zram0\nzram-size = 2\n").1, 1);
-        assert_eq!(sections("[zram0\n[zram1]\n[zram1]\n[zram2\n").1, 3);
+    fn a_broken_header_disables_its_section_only() {
+        for (text, usable, broken, count) in [
+            ("[zram0]\nzram-size = 5\n[zram1\nswap-priority = 5\n", &["zram0"][..], &["zram1"][..], 1),
+            ("[zram0]\n[zram0\n", &[], &["zram0"], 1),
+            ("[zram0]\n[zram1]\n[zram0]\nzram-size = 5\n", &["zram1"], &["zram0"], 1),
+            ("[zram0\n[zram1]\n[zram1]\n[zram2\n", &[], &["zram0", "zram1", "zram2"], 3),
+            ("[vm]\n<zram0>\nzram-size = 5\n[zram1]\n", &["vm", "zram1"], &["zram0"], 1),
+            ("[maintenance]\n[maintenance.recompress\na = 1\n[vm]\n", &["vm"], &["maintenance"], 1),
+            ("[ramdisk.a]\n[[ramdisk.b]\n[vm]\n", &["ramdisk.a", "vm"], &["ramdisk.b"], 1),
+            ("zram-size = 1\n[zram0\nzram-size = 2\n", &[], &["zram-size", "zram0"], 2),
+        ] {
+            let (fragment, problems) = read(Path::new("f"), text, 0);
+            assert_eq!(fragment.sections.into_keys().collect::<Vec<_>>(), usable, "{text}");
+            assert_eq!(fragment.broken.into_iter().collect::<Vec<_>>(), broken, "{text}");
+            assert_eq!(problems.len(), count, "{text}{problems:?}");
+        }
     }
 
     #[test]
-    fn a_mistake_in_a_file_that_is_not_used_still_disables_its_section_everywhere() {
-        let (fragment, problems) = read(Path::new("f"), "size = \n[zram0]\nzram-size = \n[zram1]\n", 0);
-        assert_eq!((fragment.sections.len(), problems.len()), (0, 2));
-        assert!(fragment.broken.contains("zram0"));
+    fn a_mistake_costs_its_line_and_what_is_left_is_read() {
+        for (text, keys) in [
+            ("[zram0]\na = \"x\nb = 1\n", &["b"][..]),
+            ("[zram0]\na = [\"x\", \"y\"\nb = 1\n[zram1]\n", &["b"]),
+            ("[zram0]\na = [\n  \"x\",\n  y,\n]\nb = 1\n", &["a", "b"]),
+            ("[zram0]\na = [\n  \"x\",\nb = 1\nc = 2\n", &["b", "c"]),
+            ("[zram0]\na = { x = 1\nb = 1\n", &["b"]),
+            ("[zram0]\na = \"\"\"x\nb = 1\n[zram1]\n", &["b"]),
+            ("[zram0]\na = [1, 2", &[]),
+            ("[zram0]\r\na = \"ż\r\nb = 1\r\n", &["b"]),
+        ] {
+            let (mut fragment, problems) = read(Path::new("f"), text, 0);
+            assert_eq!(problems.len(), 1, "{text}{problems:?}");
+            assert_eq!(fragment.broken.into_iter().collect::<Vec<_>>(), ["zram0"], "{text}");
+            let section = fragment.damaged.remove("zram0").unwrap();
+            assert_eq!(section.keys.into_keys().collect::<Vec<_>>(), keys, "{text}");
+            assert_eq!(fragment.sections.len(), usize::from(text.contains("zram1")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_not_used() {
+        for text in ["{\"zram0\": {}}\n[zram1]\n", "(\n[zram1]\n"] {
+            assert_eq!(sections(text), (Vec::new(), 1), "{text}");
+        }
+        // Each reading finds one of these, and there are more.
+        let text = (0..20).map(|number| format!("[zram{number}]\na = [\n")).collect::<Vec<_>>().concat();
+        let (fragment, problems) = read(Path::new("f"), &text, 0);
+        assert_eq!((fragment.sections.len(), problems.len()), (0, READS - 1));
     }
 
     #[test]

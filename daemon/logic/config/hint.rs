@@ -106,6 +106,15 @@ fn algorithms(kind: SectionKind, key: &Key, text: &str) -> Option<String> {
     Some(quoted(&primary) + &more.unwrap_or_default())
 }
 
+/// The key of which this is a wrong spelling.
+pub(super) fn misspelt(name: &str, kind: SectionKind) -> Option<&'static str> {
+    if kind.key(name).is_some() {
+        return None;
+    }
+    let foreign = foreign_spelling(name).find(|meant| kind.key(meant).is_some());
+    foreign.or_else(|| nearest(name, kind.keys().iter().map(|key| key.name)))
+}
+
 /// What was probably meant by a key that the section does not have. Keys in `table` (with its dot) are written without it.
 pub(super) fn meant_key(name: &str, table: &str, kind: SectionKind) -> String {
     let (policy, last) = name.rsplit_once('.').map_or(("", name), |(policy, last)| (policy, last));

@@ -15,6 +15,8 @@ pub struct Merged {
     pub sections: BTreeMap<String, Section>,
     /// Sections with a syntax error in some file. They are not used at all, because the intended settings are unknown.
     pub broken: BTreeSet<String>,
+    /// What could be read of them, in which further mistakes are looked for.
+    pub damaged: Vec<(String, Section)>,
     /// Runtime assignments in effect until the next boot.
     pub overrides: Vec<Override>,
     /// The configured assignments that overrides replace, by section and key.
@@ -30,6 +32,7 @@ pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<F
         let (fragment, found) = fragment::read(file, text, index);
         problems.extend(found);
         merged.broken.extend(fragment.broken);
+        merged.damaged.extend(fragment.damaged);
         let overridden = overlay::section_of_path(file);
         for (name, section) in fragment.sections {
             if overridden == Some(&name) {
@@ -66,7 +69,12 @@ pub fn merge(files: &[(PathBuf, String)], asked: Option<&str>) -> (Merged, Vec<F
             }
         }
     }
-    merged.sections.retain(|name, _| !merged.broken.contains(name));
+    let sections = std::mem::take(&mut merged.sections);
+    let is_used = |name: &String| !merged.broken.contains(name);
+    let (used, damaged): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        sections.into_iter().partition(|(name, _)| is_used(name));
+    merged.sections = used;
+    merged.damaged.extend(damaged);
     (merged, problems)
 }
 

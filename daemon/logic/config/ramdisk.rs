@@ -73,7 +73,7 @@ pub(super) fn ramdisk(
     let enabled = reader.boolean(&keys::ENABLED);
     match wrong_name(name) {
         Some((message, hint)) => reader.fail(Finding::error(reader.origin(), message).remedy(hint)),
-        None if reader.own(&keys::MOUNT_POINT).is_none() => {
+        None if reader.own(&keys::MOUNT_POINT).is_none() && !reader.is_misspelt(&keys::MOUNT_POINT) => {
             reader.fail(
                 Finding::error(reader.origin(), "a RAM disk needs a mount-point")
                     .remedy(format!("write for example mount-point = {}", keys::MOUNT_POINT.example)),

@@ -7,13 +7,13 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use super::fragment::{Assignment, Section};
 pub(crate) use super::hint::with_commas;
-use super::hint::{meant_key, options as with_all_commas, path, unfit_for_unit};
+use super::hint::{meant_key, misspelt, options as with_all_commas, path, unfit_for_unit};
 use super::key::{Key, Type};
 use super::schema::SectionKind;
 use super::settings::{Principal, SizeExpr};
 use super::value::Value;
 use crate::expr::Expr;
-use crate::finding::{Finding, Level};
+use crate::finding::{Code, Finding, Level};
 use crate::origin::Origin;
 use crate::overlay::quoted;
 
@@ -38,6 +38,32 @@ impl<'a> SectionReader<'a> {
         let problems = unknown_keys(section, kind);
         let failed = problems.iter().any(|problem| problem.level == Level::Error);
         SectionReader { section, kind, defaults, problems, failed }
+    }
+
+    /// The mistakes that do not depend on other keys: for a section of which lines are missing.
+    pub fn each(mut self) -> Vec<Finding> {
+        for key in self.kind.keys() {
+            match key.kind {
+                Type::Size { .. } => drop(self.size(key)),
+                _ => drop(self.value(key)),
+            }
+        }
+        self.problems
+    }
+
+    /// Whether the section has this key with a wrong spelling, which is an error then.
+    pub fn is_misspelt(&mut self, key: &Key) -> bool {
+        let (section, kind) = (self.section, self.kind);
+        let mut found = section.keys.iter();
+        let is_meant = |written: &str| misspelt(written, kind) == Some(key.name);
+        let Some((_, found)) = found.find(|(written, _)| is_meant(written)) else { return false };
+        let place = Some(&found.key_origin);
+        for problem in self.problems.iter_mut().filter(|problem| problem.place.as_ref() == place) {
+            problem.level = Level::Error;
+            problem.code = Code::ConfigInvalid;
+        }
+        self.failed = true;
+        true
     }
 
     /// Adds an error, which makes the section unusable.

@@ -5,6 +5,7 @@ use toml::de::DeTable;
 use super::hint::{correction, meant_section};
 use super::key::{Key, Type};
 use super::schema::SectionKind;
+use crate::finding::Finding;
 use crate::origin::{Origin, Source};
 use crate::text::nearest;
 
@@ -60,6 +61,18 @@ pub(super) fn mistake<'a>(section: &str, source: &Source<'a>, start: usize) -> O
                 .map(|mistake| Mistake { key, ..mistake })
         }
     }
+}
+
+/// The mistake of the assignment in the line that begins at byte `start`: its value is not closed.
+pub(super) fn unclosed(section: &str, source: &Source<'_>, start: usize, closing: &str) -> Option<Finding> {
+    let line = source.text[start..].split('\n').next()?.trim();
+    let (name, value) = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()))?;
+    let known = key(section, name);
+    let mended = known.and_then(|(kind, key)| correction(kind, key, name, &format!("{value}{closing}")));
+    let hint = mended.unwrap_or_else(|| format!("write {closing} behind it"));
+    let key = if known.is_some() { name } else { "" };
+    let mistake = Mistake { key, ..Mistake::new(value, format!("the closing {closing} is missing"), "") };
+    Some(Finding::error(mistake.origin(source, section), mistake.message).remedy(hint))
 }
 
 /// A line of another syntax.
@@ -154,6 +167,15 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
         return None;
     }
     let is_bare_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '"' | '\'');
+    // `size "8MiB"`
+    if separator == text.len()
+        && let Some((first, value)) = name.split_once(char::is_whitespace)
+        && let Some((kind, key)) = key(section, &format!("{policy}{first}"))
+    {
+        let hint =
+            correction(kind, key, first, value).unwrap_or_else(|| format!("write {first} = {}", key.example));
+        return Some(Mistake::new(first, format!("`{first}` is without ="), hint));
+    }
     if !name.chars().all(is_bare_key) {
         let words = name.split_whitespace().collect::<Vec<_>>().join("-");
         let names =
@@ -195,7 +217,9 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
         Some('"' | '\'') => None,
         Some('[') if !before_comment.ends_with(']') => None,
         Some('{') => {
-            let inner = before_comment.strip_prefix('{')?.strip_suffix('}')?;
+            let Some(inner) = before_comment.strip_prefix('{')?.strip_suffix('}') else {
+                return Some(Mistake::new(value, "the closing } is missing", "write } behind it"));
+            };
             let mut pairs = inner.split(',').map(str::trim).filter(|pair| DeTable::parse(pair).is_err());
             assignment(section, &format!("{policy}{name}."), pairs.next()?)
         }
