@@ -314,6 +314,10 @@ impl Walk<'_> {
             self.tree.omitted.add(|| join(&names.path(above), name), Reason::Path, "");
             return Ok(());
         }
+        if meta.is_locked {
+            let names = &self.tree.names;
+            self.tree.omitted.add(|| join(&names.path(above), name), Reason::Flags, "");
+        }
         self.tree.has_subvolumes |= meta.device != self.top.device;
         if meta.kind == Kind::Directory {
             self.below.push(found);

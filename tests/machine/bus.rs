@@ -329,6 +329,7 @@ fn every_reason_for_an_omission_is_described() {
     for reason in [
         Reason::Attributes,
         Reason::Damaged,
+        Reason::Flags,
         Reason::Format,
         Reason::Lease,
         Reason::Path,

@@ -21,7 +21,7 @@ use logic::ramdisk::omitted::Reason;
 use logic::ramdisk::place;
 use logic::ramdisk::state::Outcome;
 use proptest::prelude::*;
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{AtFlags, CWD, Gid, IFlags, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use store::{self, Saved};
 
 const OPTIONS: &str = "nr_inodes=0";
@@ -118,6 +118,37 @@ fn too_many_attributes_do_not_affect_others() {
     assert!(picture(&place) == before);
     let mut value = [0; 8];
     assert_eq!(rustix::fs::getxattr(place.join("many"), "trusted.kept", &mut value), Ok(1));
+}
+
+/// A snapshot has no place for the flags of chattr(1).
+#[test]
+fn files_with_flags_are_kept_without_them_and_named() {
+    let Some((trial, mounted)) = on_tmpfs() else { return };
+    let place = trial.place().to_owned();
+    small(&place);
+    let flags = [("frozen", IFlags::IMMUTABLE), ("log", IFlags::APPEND), ("a", IFlags::IMMUTABLE)];
+    let set = |name: &str, flags| rustix::fs::ioctl_setflags(File::open(place.join(name)).unwrap(), flags);
+    for (name, flag) in flags {
+        if name != "a" {
+            fs::write(place.join(name), name).unwrap();
+        }
+        if set(name, flag).is_err() {
+            return skip("a tmpfs of this kernel has no flags");
+        }
+    }
+    let before = picture(&place);
+    let manifest = saved(&trial);
+    let mut named: Vec<_> =
+        manifest.omitted.named.iter().map(|named| (named.path.as_str(), named.reason)).collect();
+    named.sort();
+    assert_eq!(named, [("a", Reason::Flags), ("frozen", Reason::Flags), ("log", Reason::Flags)]);
+    let Saved::Unchanged { omitted, .. } = trial.save_as(ASKED).unwrap() else { panic!("saved again") };
+    assert_eq!(omitted.counts, [(Reason::Flags, 3)].into());
+    let (loaded, _mounted) = reloaded(&trial, mounted);
+    assert!(loaded.extracted.omitted.is_empty(), "{:?}", loaded.extracted);
+    assert!(picture(&place) == before);
+    fs::write(place.join("frozen"), "changed").unwrap();
+    assert!(saved(&trial).omitted.is_empty());
 }
 
 /// A process that holds a lease on the file.

@@ -60,6 +60,8 @@ pub struct Meta {
     pub special: (u32, u32),
     /// ID of the mount.
     pub mount: u64,
+    /// Whether it is immutable or append-only (chattr(1)).
+    pub is_locked: bool,
 }
 
 impl Meta {

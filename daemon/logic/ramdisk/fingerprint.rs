@@ -92,6 +92,7 @@ mod tests {
             inode: 9,
             device: (0, 1),
             special: (0, 0),
+            is_locked: false,
             mount: 1,
         }
     }

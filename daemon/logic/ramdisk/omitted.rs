@@ -21,6 +21,8 @@ pub enum Reason {
     Path,
     /// It has too many attributes: it is kept without user attributes.
     Attributes,
+    /// It is immutable or append-only: it is kept without these flags.
+    Flags,
     /// Parts of it could not be read and were replaced by zeros.
     Damaged,
     /// It does not fit into a snapshot.
@@ -47,6 +49,7 @@ impl Reason {
             Reason::Unreadable => "unreadable",
             Reason::Path => "with a path that is too long",
             Reason::Attributes => "kept without its user attributes",
+            Reason::Flags => "kept without the flags of chattr (immutable, append-only)",
             Reason::Damaged => "kept with zeros where they could not be read",
             Reason::Format => "that a snapshot cannot hold",
             Reason::Contents => "with damaged contents",

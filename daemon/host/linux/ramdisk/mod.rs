@@ -14,7 +14,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, ResolveFlags, SeekFrom, StatxFlags, Timespec, Timestamps, Uid, XattrFlags,
+    AtFlags, Gid, Mode, OFlags, ResolveFlags, SeekFrom, StatxAttributes, StatxFlags, Timespec, Timestamps,
+    Uid, XattrFlags,
 };
 use rustix::io::retry_on_intr;
 
@@ -258,6 +259,7 @@ impl Calls {
             device: (found.stx_dev_major, found.stx_dev_minor),
             special: (found.stx_rdev_major, found.stx_rdev_minor),
             mount: if has(StatxFlags::MNT_ID) { found.stx_mnt_id } else { 0 },
+            is_locked: found.stx_attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND),
         })
     }
 
