@@ -260,7 +260,7 @@ fn entry(root: &Path, index: usize, name: &str, path: PathBuf, warnings: &mut Ve
         return None;
     }
     let kind = match read_configuration(&resolved(root, &path)) {
-        Ok((text, _)) if text.is_empty() => EntryKind::Mask,
+        Ok((text, _)) if text.trim().is_empty() => EntryKind::Mask,
         Ok((text, warning)) => {
             warnings.extend(warning);
             EntryKind::Text(text)
@@ -545,6 +545,25 @@ mod tests {
             self.1 = (self.1 + length) % self.0.len();
             Ok(length)
         }
+    }
+
+    #[test]
+    fn a_file_with_blank_lines_only_hides_what_is_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("usr/lib/zramd/zramd.toml", "[zram0]\n"),
+            ("etc/zramd/zramd.toml", "\n \t\n"),
+            ("usr/lib/zramd/zramd.toml.d/10-a.toml", "[zram1]\n"),
+            ("etc/zramd/zramd.toml.d/10-a.toml", "\r\n"),
+            ("etc/zramd/zramd.toml.d/20-b.toml", "# [zram2]\n"),
+        ] {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let (files, problems) = find_sources(root.path());
+        let names: Vec<_> = files.iter().filter_map(|(path, _)| path.file_name()).collect();
+        assert_eq!((names, problems.len()), (vec![std::ffi::OsStr::new("20-b.toml")], 0));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Entry {
 pub enum EntryKind {
     /// A file with this text.
     Text(String),
-    /// An empty file, or a link to `/dev/null`: hides files of the same name in lower directories.
+    /// An empty file, also one with blank lines only, or a link to `/dev/null`: hides files of the same name in lower directories.
     Mask,
     /// A dangling link: ignored with a warning.
     Dangling,
