@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
 use crate::apart::{command_for, outside};
-use crate::support::{CTL, has_program, repository, skip, write_program};
+use crate::support::{CTL, has_program, repository, skip, texts, write_program};
 use logic::finding::{Code, Finding, Level};
 use toml::de::{DeTable, DeValue};
 
@@ -282,6 +282,69 @@ fn recipes_agree_about_versions() {
         ("fedora/zramd.spec", format!("rust >= {rust}\n")),
     ] {
         assert!(read(&format!("packaging/{file}")).contains(&line), "{file}: not {}", line.trim());
+    }
+}
+
+/// What only the publisher knows is in one file, and derived files return to what they were when it is emptied.
+#[test]
+fn what_the_publisher_knows_is_in_one_file() {
+    if !has_program("python3") {
+        return skip("needs python3");
+    }
+    let tree = tempfile::tempdir().unwrap();
+    let root = tree.path();
+    let script = "cd \"$1\"; cp -r packaging *.md Cargo.toml \"$2\"; install -D daemon/client/man.rs \"$2/daemon/client/man.rs\"";
+    let copy = command_for("sh").args(["-ec", script, "sh"]).arg(repository("")).arg(root).output().unwrap();
+    assert!(copy.status.success(), "{copy:?}");
+    let derive = |arguments: &[&str]| {
+        let output = command_for(root.join("packaging/derive")).args(arguments).output().unwrap();
+        let (printed, complained) = texts(&output);
+        (output.status.code(), printed, complained)
+    };
+    let line = |file: &str, line: &str| {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        text.lines().any(|found| found == line)
+    };
+    let filled = [
+        ("Cargo.toml", "repository = \"https://forge.example.org/zramd/zramd\""),
+        ("packaging/debian/control", "Maintainer: Ada Example <ada@example.org>"),
+        ("packaging/debian/control", "Homepage: https://forge.example.org/zramd/zramd"),
+        ("packaging/debian/control", "Vcs-Git: https://forge.example.org/zramd/zramd.git"),
+        ("packaging/debian/upstream/metadata", "Bug-Database: https://forge.example.org/zramd/zramd/issues"),
+        ("packaging/fedora/zramd.spec", "URL:            https://forge.example.org/zramd/zramd"),
+        ("packaging/arch/PKGBUILD", "# Maintainer: Ada Example <ada@example.org>"),
+        ("packaging/arch/PKGBUILD", "url='https://forge.example.org/zramd/zramd'"),
+        ("packaging/man/zramd.8", "Report problems at https://forge.example.org/zramd/zramd/issues."),
+    ];
+
+    let here = read("packaging/upstream");
+    let names = ["repository", "tracker", "security", "maintainer", "signing-key"];
+    let empty: String = names.iter().map(|name| format!("{name} =\n")).collect();
+    fs::write(root.join("packaging/upstream"), &empty).unwrap();
+    assert_eq!(derive(&["--missing"]).1.lines().collect::<Vec<_>>(), names);
+    assert_eq!(derive(&[]).0, Some(0));
+    for (file, text) in filled {
+        assert!(!line(file, text), "{file} has {text} without packaging/upstream");
+    }
+
+    fs::copy(repository("packaging/upstream.sample"), root.join("packaging/upstream")).unwrap();
+    assert_eq!(derive(&["--missing"]).1, "");
+    let (status, _, stale) = derive(&["--check"]);
+    assert!(status == Some(1) && stale.contains("packaging/debian/control is not"), "{stale}");
+    assert_eq!(derive(&[]).0, Some(0));
+    assert_eq!(derive(&["--check"]).0, Some(0));
+    for (file, text) in filled {
+        assert!(line(file, text), "{file} lacks {text}");
+    }
+    let unknown = format!("{empty}licence = MIT\n");
+    fs::write(root.join("packaging/upstream"), unknown).unwrap();
+    let (status, _, said) = derive(&[]);
+    assert!(status == Some(1) && said.starts_with("packaging/upstream:6: expected"), "{said}");
+
+    fs::write(root.join("packaging/upstream"), here).unwrap();
+    assert_eq!(derive(&[]).0, Some(0));
+    for (file, _) in filled {
+        assert_eq!(fs::read_to_string(root.join(file)).unwrap(), read(file), "{file}: run packaging/derive");
     }
 }
 
