@@ -322,6 +322,12 @@ fn what_the_publisher_knows_is_in_one_file() {
     let empty: String = names.iter().map(|name| format!("{name} =\n")).collect();
     fs::write(root.join("packaging/upstream"), &empty).unwrap();
     assert_eq!(derive(&["--missing"]).1.lines().collect::<Vec<_>>(), names);
+    let released = command_for(root.join("packaging/release")).arg("--check").output().unwrap();
+    let (_, missing) = texts(&released);
+    for name in names {
+        assert!(missing.contains(&format!("packaging/upstream: {name} is missing\n")), "{missing}");
+    }
+    assert_eq!(released.status.code(), Some(1), "{missing}");
     assert_eq!(derive(&[]).0, Some(0));
     for (file, text) in filled {
         assert!(!line(file, text), "{file} has {text} without packaging/upstream");
@@ -333,6 +339,8 @@ fn what_the_publisher_knows_is_in_one_file() {
     assert!(status == Some(1) && stale.contains("packaging/debian/control is not"), "{stale}");
     assert_eq!(derive(&[]).0, Some(0));
     assert_eq!(derive(&["--check"]).0, Some(0));
+    let (_, missing) = texts(&command_for(root.join("packaging/release")).arg("--check").output().unwrap());
+    assert!(!missing.contains("packaging/upstream"), "{missing}");
     for (file, text) in filled {
         assert!(line(file, text), "{file} lacks {text}");
     }
