@@ -578,7 +578,9 @@ fn a_damaged_file_in_run_zramd_does_not_affect_other_targets() {
     };
     session.ok(&["reload"]);
     let good = fs::read("/run/zramd/zram0.json").unwrap();
-    let newer = String::from_utf8_lossy(&good).replacen("\"version\": 1", "\"version\": 99", 1).into_bytes();
+    let version = format!("\"version\": {}", logic::record::VERSION);
+    let newer = String::from_utf8_lossy(&good).replacen(&version, "\"version\": 99", 1).into_bytes();
+    assert_ne!(newer, good);
     let mut planted: Vec<Planted> = [&b""[..], b"{", b"{}", b"\xff\xfe{", &good, &newer]
         .iter()
         .zip(20..)
