@@ -47,6 +47,7 @@ mod off;
 mod output;
 mod packaging;
 mod plan;
+mod promises;
 mod ramdisk_draft;
 mod ramdisk_full;
 mod ramdisk_held;
