@@ -333,14 +333,9 @@ fn activation_steps(request: &DeviceRequest) -> Vec<Step> {
 
 /// `/a`, `/a/b`, `/a/b/c` for `/a/b/c`.
 pub fn ancestors_and_self(path: &str) -> Vec<String> {
-    let mut out = Vec::new();
-    let mut at = String::new();
-    for part in path.split('/').filter(|part| !part.is_empty()) {
-        at.push('/');
-        at.push_str(part);
-        out.push(at.clone());
-    }
-    out
+    let mut all: Vec<String> = at_or_above(path).filter(|path| *path != "/").map(str::to_owned).collect();
+    all.reverse();
+    all
 }
 
 /// Creates the directories of mount points: those that are missing, those that an undo removes, and those hidden by a
