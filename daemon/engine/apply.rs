@@ -36,7 +36,7 @@ pub fn apply<H: Host>(host: &mut H, plan: &Plan) -> Vec<Outcome> {
 /// Removes the devices that were created to reach higher numbers. What stays is tried again by the next run.
 pub(super) fn remove_spares<H: Host>(host: &mut H) -> Result<(), Error> {
     let records = gather::records(host)?.into_values();
-    let failed = records.filter_map(|mut record| create::remove_spares(host, &mut record).err());
+    let failed = records.filter_map(|mut record| create::remove_spares_of(host, &mut record).err());
     failed.reduce(Error::join).map_or(Ok(()), Err)
 }
 

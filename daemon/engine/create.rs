@@ -7,7 +7,7 @@ use host::Host;
 use logic::device::attribute::Attribute;
 use logic::record::{Adding, Record, Target, Undo};
 
-/// Creates `/dev/zramN`. The lower numbers that the kernel assigns first stay until [`remove_spares`]: the next device of the same
+/// Creates `/dev/zramN`. The lower numbers that the kernel assigns first stay until [`remove_spares_of`]: the next device of the same
 /// run need not create them again.
 ///
 /// The record says before each `hot_add` which device it will add, and has its `diskseq` as soon as it exists. After a kill in
@@ -33,8 +33,8 @@ fn take_spare<H: Host>(host: &mut H, number: u32, record: &mut Record) -> Result
     Ok(())
 }
 
-/// Removes the devices that were created to reach higher numbers.
-pub fn remove_spares<H: Host>(host: &mut H, record: &mut Record) -> Result<(), Error> {
+/// Removes the devices that were created to reach higher numbers for this record.
+pub fn remove_spares_of<H: Host>(host: &mut H, record: &mut Record) -> Result<(), Error> {
     let all = record.undo.len();
     for undo in record.undo.clone().iter().rev() {
         if let Undo::RemoveSpare { number, diskseq } = undo {

@@ -87,7 +87,7 @@ impl Scratch {
             return Err(Error::failed(format!("zram{number}: another benchmark is using it")));
         }
         let created = create::create(host, number, &mut record);
-        if let Err(error) = created.and_then(|()| create::remove_spares(host, &mut record)) {
+        if let Err(error) = created.and_then(|()| create::remove_spares_of(host, &mut record)) {
             return Err(roll_back(host, &mut record).into_iter().fold(error, Error::join));
         }
         Ok(Scratch { number, record })
