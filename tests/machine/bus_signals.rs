@@ -273,3 +273,43 @@ fn objects_lead_to_each_other() {
         assert_eq!(path_of(job.as_str(), "Job", "ObjectPath").await.as_str(), "/");
     });
 }
+
+#[test]
+fn a_resized_device_is_one_object_that_changes() {
+    let Some(session) = Session::begin("[zram9]\nzram-size = \"16MiB\"\n") else { return };
+    session.ok(&["reload"]);
+    run(async {
+        let client = session.bus().client().await;
+        let device = "/org/zramd1/device/zram9";
+        let rule = "type='signal',path_namespace='/org/zramd1'";
+        let mut signals = MessageStream::for_match_rule(rule, &client, None).await.unwrap();
+        let resize = (24_u64 << 20, HashMap::<String, OwnedVariant>::new());
+        let job: OwnedObjectPath = call(&client, device, "org.zramd1.Device.Resize", &resize).await.unwrap();
+        let (mut has_changed, mut is_finished) = (false, false);
+        while !(has_changed && is_finished) {
+            let message = next(&mut signals).await;
+            let header = message.header();
+            let path = header.path().unwrap().as_str();
+            match header.member().unwrap().as_str() {
+                "PropertiesChanged" if path == device => {
+                    let (_, values, _): (String, HashMap<String, OwnedVariant>, Vec<String>) =
+                        message.body().deserialize().unwrap();
+                    let size = values.get("DiskSizeBytes").map(|size| u64::try_from(size.clone()).unwrap());
+                    has_changed |= size == Some(24 << 20);
+                }
+                "Finished" if path == job.as_str() => is_finished = true,
+                "InterfacesAdded" => {
+                    type Added = (OwnedObjectPath, HashMap<String, HashMap<String, OwnedVariant>>);
+                    let (added, interfaces): Added = message.body().deserialize().unwrap();
+                    assert!(added.as_str() != device, "{interfaces:?}");
+                }
+                "InterfacesRemoved" => {
+                    let (removed, interfaces): (OwnedObjectPath, Vec<String>) =
+                        message.body().deserialize().unwrap();
+                    assert!(removed.as_str() != device, "{interfaces:?}");
+                }
+                _ => {}
+            }
+        }
+    });
+}
