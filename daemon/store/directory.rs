@@ -662,18 +662,22 @@ impl Store {
         self.calls.remove(self.fd(), name.as_bytes(), false).ok();
     }
 
-    /// Gives a file, all of which is on disk, its name. One that has that name is replaced, unless `keep`.
+    /// Gives a new file, whose data are on disk, its name, and waits until both are; if that fails, it is removed. With `replaces`,
+    /// another file of that name is replaced, which stays unless the new one is on disk.
     pub(super) fn commit(
         &self,
         file: BorrowedFd<'_>,
         partial: &str,
         name: &str,
-        keep: bool,
+        replaces: bool,
     ) -> Result<(), Error> {
-        self.calls.rename(self.fd(), partial, name, keep).map_err(self.at(partial, "name"))?;
+        if replaces {
+            self.calls.sync(file).map_err(self.at(partial, "sync"))?;
+        }
+        self.calls.rename(self.fd(), partial, name, !replaces).map_err(self.at(partial, "name"))?;
         // On btrfs (seen with Linux 6.12), a file that was only synced under another name may be empty after a power cut.
-        self.calls.sync(file).map_err(self.at(name, "sync"))?;
-        self.sync()
+        let synced = self.calls.sync(file).map_err(self.at(name, "sync")).and_then(|()| self.sync());
+        if replaces { synced } else { self.or_without(name, synced) }
     }
 
     pub(super) fn path(&self) -> &str {

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use host::HostError;
 use host::linux::ramdisk::Calls;
-use host::{Errno, HostError};
 use zstd::zstd_safe::CParameter;
 
 use super::directory::Store;
@@ -255,7 +255,8 @@ impl Written<'_> {
         self.out.end + self.out.index.len() as u64 + tree as u64
     }
 
-    /// Completes the file, waits until it is on disk, and reads it back from there.
+    /// Completes the file, waits until its data are on disk, and reads them back from there. The file itself is on disk after
+    /// [`Store::commit`].
     pub fn end(
         &mut self,
         end: &End<'_>,
@@ -286,10 +287,7 @@ impl Written<'_> {
         out.write(&footer.bytes())?;
         let (store, size) = (out.store, out.end);
         let Some(file) = &out.file else { return Ok(()) };
-        let fail = |operation: &str, errno: Errno| {
-            TransferError::Store(HostError::new(store.path(), operation, errno))
-        };
-        store.calls().sync(file.as_fd()).map_err(|errno| fail("sync", errno))?;
+        // Not fsync(2), which writes the journal as well: that is done once, when the file has its name.
         store.calls().let_go(file.as_fd(), 0, size);
         let read = read_back(store.calls(), file.as_fd(), size, &footer, base, each);
         read.map_err(|error| error.of(store.path()))

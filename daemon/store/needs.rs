@@ -234,7 +234,7 @@ fn shrink(store: &Store, shelf: &mut Shelf<'_>, at: usize, contents: &[Hash]) ->
             copied_bytes: written.bytes(),
         };
         written.end(&end, &[], &mut |_| true)?;
-        written.file().map_or(Ok(()), |file| store.commit(file, &partial, &name, false))
+        written.file().map_or(Ok(()), |file| store.commit(file, &partial, &name, true))
     };
     let done = work();
     if done.is_err() {

@@ -461,7 +461,7 @@ impl Writer<'_> {
             read_back => read_back?,
         }
         if let Some(file) = written.file() {
-            store.commit(file, partial, &generation_name(self.listing.next), true)?;
+            store.commit(file, partial, &generation_name(self.listing.next), false)?;
         }
         Ok(Done::New(manifest, exact, written.size()))
     }
