@@ -1,12 +1,14 @@
 //! The store: the directory of a RAM disk's generations.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::format::Hash;
 use crate::{Error, ErrorKind};
 use host::linux::ramdisk::{Calls, FileSystem, Subject, Untrusted};
 use host::{Cause, Errno, Holder, HostError};
@@ -158,6 +160,8 @@ pub struct Store {
     note: Option<Note>,
     /// Bytes written to files with contents.
     written: AtomicU64,
+    /// Contents of generations that were read, by number.
+    pub(super) known: Mutex<Vec<(u64, Arc<HashSet<Hash>>)>>,
 }
 
 /// A file in another directory.
@@ -177,7 +181,14 @@ impl Store {
     }
 
     fn plain(calls: &Calls, directory: OwnedFd, path: String) -> Store {
-        Store { calls: calls.clone(), directory, path, note: None, written: AtomicU64::new(0) }
+        Store {
+            calls: calls.clone(),
+            directory,
+            path,
+            note: None,
+            written: AtomicU64::new(0),
+            known: Mutex::default(),
+        }
     }
 
     /// Opens a store that only its owner can access: root would extract what others put there.

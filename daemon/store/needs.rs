@@ -86,7 +86,7 @@ impl Needs {
             if shelf.files[at].name != generation_name(number) {
                 continue;
             }
-            match shelf.tree(at).and_then(|tree| shelf::contents(&tree)) {
+            match shelf.contents_of(number) {
                 Ok(all) => {
                     let base = shelf.files[at].footer.as_ref().ok().and_then(|footer| footer.base);
                     generations.push(need(shelf, number, base, &all));

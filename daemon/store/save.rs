@@ -518,7 +518,7 @@ impl Writer<'_> {
         for number in stays.filter(|number| !pruned.contains(number) && !gone.contains(number)) {
             let Some(at) = shelf.at(number) else { continue };
             match shelf.contents_of(number) {
-                Ok(contents) => compaction.live.extend(contents),
+                Ok(contents) => compaction.live.extend(contents.iter()),
                 Err(TransferError::Bad(_) | TransferError::Unusable(_)) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use host::{Errno, HostError};
 use logic::ramdisk::rest_name;
@@ -17,6 +17,8 @@ use super::transfer_error::{TransferError, again};
 /// Decompressed frames that are kept. Contents of one generation are in the same order in each file, so one frame of each is
 /// nearly enough.
 const FRAMES: usize = 80;
+/// Contents of generations that are kept, in all: 16 MiB of hashes at most.
+const KNOWN: usize = 1 << 18;
 /// Files that are kept open.
 const OPEN: usize = 32;
 /// Bytes that are read at once where frames are searched for.
@@ -401,9 +403,21 @@ impl<'a> Shelf<'a> {
         self.files.iter().position(|file| file.number == number)
     }
 
-    /// Hashes of all contents of a generation.
-    pub fn contents_of(&mut self, number: u64) -> Result<HashSet<Hash>, TransferError> {
-        contents(&self.tree_of(number)?)
+    /// Hashes of all contents of a generation, which is read once.
+    pub fn contents_of(&mut self, number: u64) -> Result<Arc<HashSet<Hash>>, TransferError> {
+        let known = |store: &Store| {
+            let known = store.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.iter().find(|(of, _)| *of == number).map(|(_, contents)| Arc::clone(contents))
+        };
+        if let Some(contents) = known(self.store) {
+            return Ok(contents);
+        }
+        let contents = Arc::new(contents(&self.tree_of(number)?)?);
+        let mut known = self.store.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.iter().map(|(_, contents)| contents.len()).sum::<usize>() + contents.len() <= KNOWN {
+            known.push((number, Arc::clone(&contents)));
+        }
+        Ok(contents)
     }
 
     /// Whether a part of a file cannot be read, as far as known.
