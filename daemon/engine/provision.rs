@@ -190,7 +190,7 @@ pub fn down<H: Host>(host: &mut H, target: &Target) -> Result<bool, Error> {
 pub fn note_whether_it_stays<H: Host>(host: &mut H, number: u32, again: bool) -> Result<(), Error> {
     serialised(host, |host| {
         let Some(mut record) = record_of(host, &Target::Device(number))? else { return Ok(()) };
-        let is_plain = record.algorithm.as_ref().is_some_and(|used| used.parameters.is_empty())
+        let is_plain = record.algorithm.as_ref().is_none_or(|used| used.parameters.is_empty())
             && record
                 .request
                 .device()

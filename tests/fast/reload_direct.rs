@@ -83,8 +83,13 @@ fn a_swap_moves_without_being_forced() {
 
 #[test]
 fn a_swap_that_is_resized_stays_the_same_device() {
-    let text =
-        |mib: u32| configured(&format!("[zram5]\nzram-size = {mib}\ncompression-algorithm = \"zstd\"\n"));
+    for algorithm in ["compression-algorithm = \"zstd\"\n", "compression-algorithm = \"auto\"\n", ""] {
+        is_resized_in_place(algorithm);
+    }
+}
+
+fn is_resized_in_place(algorithm: &str) {
+    let text = |mib: u32| configured(&format!("[zram5]\nzram-size = {mib}\n{algorithm}"));
     let prepared = || {
         let machine = SimMachine::new(KernelConfig::full());
         let initial = machine.snapshot();

@@ -98,12 +98,13 @@ fn device_group(
             }
             group.retire = Some(record.clone());
         }
-        // It was reset to be set up again. Without an algorithm of its own it would get the one from before.
+        // It was reset to be set up again, and may have the algorithm from before.
         Ownership::Ours(record)
             if record.stays
                 && record.progress == Progress::Working
                 && !facts.devices[&number].initialised
-                && item.candidates.iter().all(|candidate| candidate.algorithm.is_some()) =>
+                && (item.candidates.first().is_some_and(|first| first.algorithm.is_some())
+                    || record.request.device().is_some_and(|before| before.algorithms.is_empty())) =>
         {
             group.resume = Some(record.clone());
         }
