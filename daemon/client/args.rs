@@ -153,8 +153,8 @@ pub enum Command {
         #[command(flatten)]
         form: JsonForm,
     },
-    /// Print the configuration with the origin of each key
-    CatConfig,
+    /// Print the configuration with the origin of each key; as JSON also defaults, and what follows from each value
+    CatConfig(JsonForm),
     /// Show what `reload` would change, what it refuses, and which sections are not for this machine
     Plan {
         /// How

@@ -1,21 +1,28 @@
 //! `check` and `cat-config`: the configuration, its mistakes, and the origin of each key.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 use super::args::{Cli, Json};
 use super::read;
 use super::style::Style;
 use super::{out, overrides};
-use engine::Error;
+use engine::{Error, gather};
 use host::linux::files;
 use logic::config::edit::bare_or_quoted;
 use logic::config::fragment::Section;
 use logic::config::locate::{DROP_INS, MAIN, ROOTS};
+use logic::config::setting::{Setting, settings};
 use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
+use logic::expr::Variables;
 use logic::origin::Origin;
 use logic::plan::report;
+use logic::plan::wanted::variables;
 use logic::render;
+use logic::sample::SCHEMA_VERSION;
 
 /// Runs `check`. Stricter than other commands: what they ignore with a warning is an error here.
 pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Error> {
@@ -36,13 +43,40 @@ pub fn check(cli: &Cli, named: &[PathBuf], json: Json) -> Result<ExitStatus, Err
 }
 
 /// Runs `cat-config`.
-pub fn cat(cli: &Cli) -> Result<ExitStatus, Error> {
+pub fn cat(cli: &Cli, json: Json) -> Result<ExitStatus, Error> {
     let loaded = read::readable_config(cli.config.as_ref())?;
-    out::text(&text(&loaded, Style::stdout(cli.color)));
+    let variables = variables(&gather::machine(&read::host()));
+    out::result(json, &document(&loaded, &variables), || text(&loaded, Style::stdout(cli.color)))?;
     if !loaded.problems.is_empty() {
         out::note("There are mistakes; `zramdctl check` shows them.");
     }
     Ok(ExitStatus::Success)
+}
+
+/// The configuration as JSON.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "cat-config"))]
+pub(super) struct Document<'a> {
+    /// Version of this form, incremented when a field is removed or changes its meaning.
+    schema_version: u32,
+    /// The files, lowest precedence first.
+    files: &'a [PathBuf],
+    /// Whether nothing of this is used, because the kernel command line says systemd.zram=0.
+    disabled_by_cmdline: bool,
+    /// Sections that are not used because of a mistake.
+    broken: &'a BTreeSet<String>,
+    /// The keys of the other sections: those that are assigned, and those with a default.
+    settings: Vec<Setting>,
+}
+
+fn document<'a>(loaded: &'a Loaded, variables: &Variables) -> Document<'a> {
+    Document {
+        schema_version: SCHEMA_VERSION,
+        files: &loaded.files,
+        disabled_by_cmdline: loaded.disabled_by_cmdline,
+        broken: &loaded.merged.broken,
+        settings: settings(loaded, variables),
+    }
 }
 
 /// All sections as TOML, each key with the place where it was assigned.
@@ -166,6 +200,8 @@ enabled = true
     fn the_configuration_is_as_in_the_golden_files() {
         let loaded = loaded();
         fixture::golden("cat-config", &text(&loaded, Style::default()));
+        let machine = Variables { ram_mib: 8192.0, swap_mib: 0.0, cpus: 4.0 };
+        fixture::golden("cat-config-json", &out::json(&document(&loaded, &machine), Json::Pretty).unwrap());
         fixture::golden("cat-config-nothing", &text(&Loaded::default(), Style::default()));
         let off = config::load(&[("f".into(), "[zram0]\n".to_owned())], "systemd.zram=0");
         assert!(text(&off, Style::default()).contains("systemd.zram=0"));

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use super::{doctor, fixture, plan, report, stats};
+use super::{config, doctor, fixture, plan, report, stats};
 use bench::report::Report;
 use logic::plan::report::PlanReport;
 use logic::sample::Snapshot;
@@ -15,6 +15,7 @@ fn schema() -> Value {
     generator.subschema_for::<PlanReport<'_>>();
     generator.subschema_for::<Snapshot>();
     generator.subschema_for::<plan::Document<'_>>();
+    generator.subschema_for::<config::Document<'_>>();
     generator.subschema_for::<doctor::Document<'_>>();
     generator.subschema_for::<report::Document>();
     generator.subschema_for::<stats::Document<'_>>();
@@ -22,7 +23,7 @@ fn schema() -> Value {
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "https://zramd.invalid/zramdctl.schema.json",
-        "title": "JSON of zramdctl bench run and bench show (bench), check, doctor, plan, report, stats and status, and of Benchmark.Describe (benchmark)",
+        "title": "JSON of zramdctl bench run and bench show (bench), cat-config, check, doctor, plan, report, stats and status, and of Benchmark.Describe (benchmark)",
         "definitions": generator.take_definitions(true),
     })
 }

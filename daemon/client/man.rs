@@ -29,7 +29,7 @@ const FILES: [(&str, &str); 5] = [
     ),
     (
         "/usr/share/zramd/zramdctl.schema.json",
-        "JSON schema of what bench run, bench show, check, doctor, plan, report, stats and status print as JSON.",
+        "JSON schema of what bench run, bench show, cat-config, check, doctor, plan, report, stats and status print as JSON.",
     ),
 ];
 

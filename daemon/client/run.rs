@@ -92,7 +92,7 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Doctor(form) => doctor::run(cli, form.json),
         Command::Report { file } => report::run(cli, file.as_deref()),
         Command::Check { files, form } => config::check(cli, &files, form.json),
-        Command::CatConfig => config::cat(cli),
+        Command::CatConfig(form) => config::cat(cli, form.json),
         Command::Bench { command: Bench::Run(words) } => benchmark::run(cli, &words),
         Command::Bench { command: Bench::Show(words) } => benchmark::show(cli, &words),
         Command::Bench { command: Bench::Forget } => benchmark::forget(ask),

@@ -71,7 +71,7 @@ pub fn machine(snapshot: Snapshot, config_files: &[PathBuf], overrides: &[Overri
     lines(&machine).filter(|(name, _)| !ONLY_ON_THE_BUS.contains(name)).collect()
 }
 
-const ONLY_ON_THE_BUS: [&str; 2] = ["State", "ProblemDetails"];
+const ONLY_ON_THE_BUS: [&str; 3] = ["State", "ProblemDetails", "Configuration"];
 
 /// The properties of a device, and of the swap or file system on it.
 pub fn device(view: &DeviceView) -> Lines {
@@ -110,6 +110,8 @@ fn texts(value: Value) -> Vec<String> {
         Value::Threes(rows) => return rows.iter().map(|(a, b, c)| row([a, b, c])).collect(),
         Value::Fours(rows) => return rows.iter().map(|(a, b, c, d)| row([a, b, c, d])).collect(),
         Value::Fives(rows) => return rows.iter().map(|(a, b, c, d, e)| row([a, b, c, d, e])).collect(),
+        // `cat-config` shows them.
+        Value::Settings(_) => return Vec::new(),
     };
     vec![text]
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::config::setting::Setting;
 use super::figure::{self, FIGURES, Figure};
 use super::maintain_report;
 use super::overlay::{Command, Override};
@@ -33,6 +34,7 @@ pub enum Value {
     Threes(Vec<(String, String, String)>),
     Fours(Vec<(String, String, String, String)>),
     Fives(Vec<(String, String, String, String, String)>),
+    Settings(Vec<Setting>),
 }
 
 /// When the bus announces a change of a property.
@@ -42,6 +44,8 @@ pub enum Signal {
     Const,
     /// At each change.
     Change,
+    /// At each change, without the value, which is large.
+    Invalidation,
     /// Never, because it changes all the time.
     None,
 }
@@ -150,6 +154,7 @@ impl Properties for Machine {
             property("Capabilities", Signal::Change, |at| Value::Texts(at.snapshot.capabilities.clone()), "What this kernel can do, as far as a device shows it: `hot-add`, `algorithm-params`, `recompress`, `writeback`, `idle`."),
             property("SupportedAlgorithms", Signal::Change, |at| Value::Texts(at.snapshot.devices.first().map(|device| device.available_algorithms.clone()).unwrap_or_default()), "Compression algorithms that this kernel offers; empty while there is no device to ask."),
             property("ConfigFiles", Signal::Change, |at| Value::Texts(at.view.files.clone()), "Configuration files that were read, lowest precedence first."),
+            property("Configuration", Signal::Invalidation, |at| Value::Settings(at.view.settings.clone()), "Each key of each section that is used: section, key, the value as TOML, as written; what follows from it on this machine (a size in bytes or a span of time in seconds as t, b, x, d, s, or a list of text as as; an empty string if nothing does, because of a mistake); where it comes from: `default`, `file` or `override`; file and line, empty and 0 for a default. Keys without a value and without a default are missing."),
             property("Overrides", Signal::Change, |at| Value::Fives(at.view.overrides.iter().map(override_row).collect()), "What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`, `ramdisk resize` or `set`. UnsetOverride removes it."),
             property("VmSettings", Signal::Change, |at| Value::Fours(at.snapshot.vm.iter().map(setting_row).collect()), "Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it was before and will be again. Changes by other programs are kept."),
             property("PressureLevel", Signal::Change, |at| text(at.snapshot.pressure.word()), "How short memory is, where `[maintenance]` asks to follow that: `none`, `moderate`, `severe` or `critical`."),

@@ -12,6 +12,8 @@ use super::config::Loaded;
 use super::config::edit::Edit;
 use super::config::fragment::Section;
 use super::config::schema::section_of;
+use super::config::setting::{Setting, settings};
+use super::expr::Variables;
 use super::finding::{Finding, Level};
 use super::following::Follower;
 use super::maintain::pressure::Thresholds;
@@ -20,7 +22,7 @@ use super::ramdisk::UnitRamdisk;
 use super::verdict::Profile;
 
 /// The parts of the configuration that other programs than the planner need.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct View {
     /// The files, lowest precedence first.
     pub files: Vec<String>,
@@ -28,6 +30,9 @@ pub struct View {
     pub findings: Vec<Finding>,
     /// The name of each section, and the file in which it begins.
     pub sections: BTreeMap<String, String>,
+    /// Each key with what follows from it; empty in a view without [`View::on`].
+    #[serde(default)]
+    pub settings: Vec<Setting>,
     /// Runtime overrides.
     #[serde(default)]
     pub overrides: Vec<Override>,
@@ -73,6 +78,11 @@ impl View {
         self.findings.iter().filter(move |found| section_of(found.key()).as_deref() == Some(section))
     }
 
+    /// The view of a configuration with its settings on a machine.
+    pub fn on(loaded: &Loaded, variables: &Variables) -> View {
+        View { settings: settings(loaded, variables), ..View::of(loaded) }
+    }
+
     /// The view of a configuration.
     pub fn of(loaded: &Loaded) -> View {
         let sections = loaded.merged.sections.iter();
@@ -88,6 +98,7 @@ impl View {
             files: loaded.files.iter().map(|path| path.display().to_string()).collect(),
             findings: loaded.problems.clone(),
             sections: sections.map(|(name, section)| (name.clone(), file(section))).collect(),
+            settings: Vec::new(),
             overrides: loaded.merged.overrides.clone(),
             ramdisks: ramdisks
                 .map(|disk| UnitRamdisk {
@@ -107,7 +118,7 @@ impl View {
 }
 
 /// The changes of a reload, in the order of execution.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Proposal {
     /// The new configuration.
     pub view: View,
@@ -126,7 +137,7 @@ pub struct Proposal {
 }
 
 /// Overrides that have no effect any more.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Obsolete {
     /// The edits that remove them.
     pub edits: Vec<Edit>,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use zbus::message::{Flags, Header};
 use zbus::{Connection, MatchRule, MessageStream, Variant};
 
+pub use super::action::{Action, Asked};
 use super::call_limits::CallLimits;
 use super::caller::{name_of, user_of};
 use super::error::{Error, ErrorKind, Result};
@@ -25,23 +26,6 @@ const INTERACTIVE: u32 = 1;
 /// Time after which an answer of polkit is one of a person.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The polkit actions of methods; `units/org.zramd1.policy` has their descriptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Harmless changes that lose no data: compaction, maintenance, counters.
-    Tune,
-    /// Create, remove, resize, limit, activate, reload, cancel jobs of other users.
-    Manage,
-    /// Change the configuration.
-    Configure,
-    /// Save a RAM disk, or verify a snapshot.
-    SaveRamdisk,
-    /// Restore a RAM disk from a snapshot; delete and pin snapshots.
-    RestoreRamdisk,
-    /// Run the benchmark.
-    Benchmark,
-}
-
 /// An authorized caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
@@ -51,32 +35,20 @@ pub enum Caller {
     User,
 }
 
-impl Action {
-    /// Its polkit id.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Action::Tune => "org.zramd1.tune",
-            Action::Manage => "org.zramd1.manage",
-            Action::Configure => "org.zramd1.configure",
-            Action::SaveRamdisk => "org.zramd1.save-ramdisk",
-            Action::RestoreRamdisk => "org.zramd1.restore-ramdisk",
-            Action::Benchmark => "org.zramd1.benchmark",
-        }
-    }
-}
-
 /// Succeeds for root and for callers that polkit authorizes, and returns which of the two; others get `AccessDenied`.
 pub async fn check(
     limits: &CallLimits,
     connection: &Connection,
     call: &Header<'_>,
-    action: Action,
+    asked: impl Into<Asked>,
 ) -> Result<Caller> {
+    let asked = asked.into();
+    let action = asked.action;
     let counted = limits.take(connection, call).await?;
     if counted.user == 0 {
         return Ok(Caller::Root);
     }
-    polkit(connection, call, action).await?;
+    polkit(connection, call, asked).await?;
     if action == Action::SaveRamdisk {
         // The only action that polkit allows without a password.
         limits.pace(counted.user, Instant::now())?;
@@ -95,14 +67,15 @@ pub async fn check_owner(
     if counted.user == 0 || owner == Some(counted.user) {
         return Ok(());
     }
-    polkit(connection, call, Action::Manage).await
+    polkit(connection, call, Action::Manage.into()).await
 }
 
 /// Asks polkit (org.freedesktop.PolicyKit1.Authority.CheckAuthorization).
-async fn polkit(connection: &Connection, call: &Header<'_>, action: Action) -> Result<()> {
+async fn polkit(connection: &Connection, call: &Header<'_>, asked: Asked) -> Result<()> {
+    let action = asked.action;
     let name = name_of(call)?;
     let subject = ("system-bus-name", HashMap::from([("name", Variant::from(name.as_str()))]));
-    let details: HashMap<&str, &str> = HashMap::new();
+    let details: HashMap<&str, String> = asked.details(call).into_iter().collect();
     let is_interactive = call.primary().flags().contains(Flags::ALLOW_INTERACTIVE_AUTH);
     let (flags, cancellation) = if is_interactive {
         // Unique, unless a caller uses a number twice: polkit then refuses that caller.

@@ -9,11 +9,12 @@ use super::auth::Caller;
 use super::bus::options::{Options, Sections, invalid};
 use super::core::Core;
 use super::error::Result;
-use super::operations::{assign, with_overlay};
+use super::operations::{assign, with_overlay_planned};
 use super::overlay::{edit, text_of};
+use super::planned::must_accept_values;
 use super::reconcile::{
     Goal, Wish, json, must_be_configured, must_be_valid, must_be_without_mistakes, propose, propose_with,
-    reconcile, told, view,
+    view,
 };
 use logic::change::Change;
 use logic::config::lasting::{self, Changes, FILE, check, check_value, must_not_need_root};
@@ -139,7 +140,7 @@ impl Core {
         Ok(proposal.changes)
     }
 
-    /// Changes the configuration and applies it. Nothing is written that cannot be applied.
+    /// Changes the configuration and applies it. Nothing is written that cannot be applied, and wrong values make no job.
     pub async fn configure(
         self: &Arc<Self>,
         sections: &Sections,
@@ -152,28 +153,42 @@ impl Core {
         let object = changes.keys().next().filter(|_| changes.len() == 1).cloned().unwrap_or_default();
         let wish = Wish { only, goal: Goal::Follow, ..Wish::everything(forced) };
         if runtime {
-            return self.configure_until_boot(changes, wish).await;
+            return self.configure_until_boot(changes, forced).await;
         }
-        let set = json(&changes)?;
-        self.start("configure", object, move |core, handle| async move {
-            let proposal = propose_with(&core, &wish, &["--set", &set]).await?;
-            for section in changes.keys() {
-                must_be_without_mistakes(section, FILE, &proposal.view)?;
+        let (planned, set) = (wish.clone(), json(&changes)?);
+        let sections: Vec<String> = changes.into_keys().collect();
+        let plan = move |core: Arc<Core>| {
+            let (wish, set, sections) = (planned.clone(), set.clone(), sections.clone());
+            async move {
+                let proposal = propose_with(&core, &wish, &["--set", &set]).await?;
+                for section in &sections {
+                    must_be_without_mistakes(section, FILE, &proposal.view)?;
+                }
+                must_be_valid(&proposal.view)?;
+                must_accept_values(&proposal)?;
+                Ok(proposal)
             }
-            let wish = Wish { edit: proposal.edit.clone(), ..wish };
-            reconcile(&core, &handle, wish, Some(Box::new(proposal))).await.map(told)
+        };
+        let planned = self.plan_first(plan).await?;
+        self.start("configure", object, async move |core, handle| {
+            planned.carry_out(&core, &handle, wish).await
         })
         .await
     }
 
-    async fn configure_until_boot(self: &Arc<Self>, changes: Changes, wish: Wish) -> Result<OwnedObjectPath> {
+    async fn configure_until_boot(
+        self: &Arc<Self>,
+        changes: Changes,
+        forced: bool,
+    ) -> Result<OwnedObjectPath> {
         let (section, target, keys) = only_one(changes)?;
-        let wish = Wish::one(target, wish.forced);
-        self.start("configure", section.clone(), move |core, handle| async move {
-            with_overlay(&core, &handle, &section, wish, Some(Command::Set), |overlay| {
-                assign_all(overlay, keys);
-            })
-            .await
+        let wish = Wish::one(target, forced);
+        let plan = with_overlay_planned(section.clone(), wish.clone(), Command::Set, move |overlay| {
+            assign_all(overlay, keys.clone());
+        });
+        let planned = self.plan_first(plan).await?;
+        self.start("configure", section, async move |core, handle| {
+            planned.carry_out(&core, &handle, wish).await
         })
         .await
     }

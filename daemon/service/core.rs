@@ -1,6 +1,6 @@
 //! Shared state of the daemon: the latest sample, the configuration, jobs, subscribers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -62,6 +62,8 @@ pub struct Jobs {
     pub last: u32,
     /// Jobs that have not ended.
     pub unfinished: usize,
+    /// Jobs on the bus.
+    pub published: BTreeSet<u32>,
     /// Ended jobs that are still on the bus, oldest first.
     pub ended: VecDeque<u32>,
     /// Description of the change that holds `change_lock`.

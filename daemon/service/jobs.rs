@@ -163,6 +163,7 @@ impl Core {
         let job = Job::new(kind, subject, state, cancel, cancelled, self.call_limits.clone());
         let server = connection.object_server();
         server.at(path(number), job).await?;
+        lock(&self.jobs).published.insert(number);
         handle.object = Some(server.interface(path(number)).await?);
         Ok(handle)
     }
@@ -228,6 +229,7 @@ impl Core {
 
     /// Takes a job off the bus.
     async fn forget(&self, number: u32) {
+        lock(&self.jobs).published.remove(&number);
         if let Some(connection) = self.connection() {
             // On failure the object stays and costs a few hundred bytes.
             connection.object_server().remove::<Job, _>(path(number)).await.ok();

@@ -3,6 +3,7 @@
 //! One thread, and no timers while there are no callers; blocking threads exist only while they work, and one that sleeps until
 //! memory is short (`incompressible`). Booting does not depend on the daemon, and stopping, upgrading or a crash of it does not change any device.
 
+pub mod action;
 mod auth;
 mod blocking;
 pub mod bus;
@@ -23,8 +24,10 @@ mod maintain_reports;
 pub mod names;
 pub mod next_saves;
 mod notify;
+mod objects;
 mod operations;
 mod overlay;
+mod planned;
 mod pressure;
 pub(crate) mod ramdisk;
 mod reconcile;

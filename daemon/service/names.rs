@@ -37,6 +37,29 @@ pub fn ramdisk_path_or_none(name: &str) -> String {
     if name.is_empty() { "/".to_owned() } else { ramdisk_path(name) }
 }
 
+/// What an object path names: `device`, `ramdisk` or `job`, and its name.
+pub(crate) fn name_in_path(path: &str) -> Option<(&'static str, String)> {
+    let (kind, name) = path.strip_prefix(ROOT)?.strip_prefix('/')?.split_once('/')?;
+    match kind {
+        "device" => Some(("device", name.to_owned())),
+        "ramdisk" => Some(("ramdisk", unescaped(name))),
+        "job" => Some(("job", name.to_owned())),
+        _ => None,
+    }
+}
+
+/// The name that [`label`] has escaped.
+fn unescaped(label: &str) -> String {
+    let mut parts = label.split('_');
+    let mut name = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2).unwrap_or(("", part));
+        name.extend(u8::from_str_radix(code, 16));
+        name.extend(rest.bytes());
+    }
+    String::from_utf8_lossy(&name).into_owned()
+}
+
 /// A name as a component of an object path, escaped as in systemd (sd_bus_path_encode(3)).
 pub fn label(name: &str) -> String {
     let mut path = String::new();
@@ -67,5 +90,10 @@ mod tests {
             assert!(zbus::ObjectPath::try_from(ramdisk_path(name)).is_ok(), "{name}");
         }
         assert_ne!(ramdisk_path("a_2d"), ramdisk_path("a-"));
+        for name in ["", "ä", "a.b", "_", "var-log_1", "1"] {
+            assert_eq!(name_in_path(&ramdisk_path(name)), Some(("ramdisk", name.to_owned())));
+        }
+        assert_eq!(name_in_path(&device_path("zram0")), Some(("device", "zram0".to_owned())));
+        assert_eq!(name_in_path(ROOT), None);
     }
 }

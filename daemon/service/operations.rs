@@ -1,9 +1,8 @@
 //! Operations on the bus: each becomes a change of the configuration, which `reconcile` applies.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use zbus::{OwnedObjectPath, Variant};
 
@@ -14,7 +13,8 @@ use super::core::Core;
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::overlay::{edit, is_transient, switched_off, text_of};
-use super::reconcile::{Goal, Wish, propose, reconcile, told};
+use super::planned::must_accept_values;
+use super::reconcile::{Goal, Wish, must_be_without_mistakes, propose, reconcile, told};
 use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Change;
@@ -23,9 +23,7 @@ use logic::following::Follower;
 use logic::overlay::{Command, ENABLED, Overlay};
 use logic::proc::device_number;
 use logic::record::Target;
-
-/// How long `Reload` waits for the plan before it returns a job. Linux blocks reads of a device during recompression.
-const PLANNING: Duration = Duration::from_secs(2);
+use logic::view::Proposal;
 
 /// N of `zramN` or `/dev/zramN`.
 fn number_of(name: &str) -> Result<u32> {
@@ -72,27 +70,14 @@ impl Core {
     /// Reads and applies the configuration.
     pub async fn reload(self: &Arc<Self>, options: &Options) -> Result<OwnedObjectPath> {
         let wish = Wish::everything(only_force(options)?);
-        let changes = self.changes.load(Ordering::SeqCst);
-        let (core, planned) = (Arc::clone(self), wish.clone());
-        let mut planning = tokio::spawn(async move {
-            let _alone = core.planning.lock().await;
-            propose(&core, &planned).await
-        });
-        // Mistakes are reported by the call itself, before there is a job.
-        let proposal = match tokio::time::timeout(PLANNING, &mut planning).await {
-            Ok(done) => Some(Box::new(blocking::joined(done)?)),
-            Err(_) => None,
+        let planned = wish.clone();
+        let plan = move |core: Arc<Core>| {
+            let wish = planned.clone();
+            async move { propose(&core, &wish).await }
         };
-        self.start("reload", String::new(), move |core, handle| async move {
-            let proposal = if core.changes.load(Ordering::SeqCst) != changes {
-                // Another change has run before this job, so the proposal is out of date.
-                None
-            } else if proposal.is_some() {
-                proposal
-            } else {
-                Some(Box::new(blocking::joined(planning.await)?))
-            };
-            reconcile(&core, &handle, wish, proposal).await.map(told)
+        let planned = self.plan_first(plan).await?;
+        self.start("reload", String::new(), async move |core, handle| {
+            planned.carry_out(&core, &handle, wish).await
         })
         .await
     }
@@ -207,15 +192,15 @@ impl Core {
         if bytes == 0 {
             return Err(invalid("the size must not be 0; use RemoveDevice"));
         }
-        self.start("resize", format!("zram{number}"), move |core, handle| async move {
-            let wish = Wish::one(Target::Device(number), forced);
-            with_overlay(&core, &handle, &format!("zram{number}"), wish, Some(Command::Resize), |overlay| {
-                overlay.set_bytes("zram-size", bytes);
-                overlay.set_bytes("max-zram-size", bytes);
-            })
+        let section = format!("zram{number}");
+        let wish = Wish::one(Target::Device(number), forced);
+        let plan = with_overlay_planned(section.clone(), wish.clone(), Command::Resize, move |overlay| {
+            overlay.set_bytes("zram-size", bytes);
+            overlay.set_bytes("max-zram-size", bytes);
+        });
+        let planned = self.plan_first(plan).await?;
+        self.start("resize", section, async move |core, handle| planned.carry_out(&core, &handle, wish).await)
             .await
-        })
-        .await
     }
 
     /// Limits the memory of a device until the next boot.
@@ -345,4 +330,24 @@ pub(super) async fn with_overlay(
 ) -> Result<String> {
     let edit = Some(edit(section, command, change)?);
     reconcile(core, handle, Wish { edit, ..wish }, None).await.map(told)
+}
+
+/// A plan that changes the runtime section. Its edit is part of it, and mistakes in the section are errors.
+pub(super) fn with_overlay_planned(
+    section: String,
+    wish: Wish,
+    command: Command,
+    change: impl Fn(&mut Overlay),
+) -> impl Fn(Arc<Core>) -> Pin<Box<dyn Future<Output = Result<Proposal>> + Send>> {
+    move |core| {
+        let (section, wish) = (section.clone(), wish.clone());
+        let edit = edit(&section, Some(command), &change);
+        Box::pin(async move {
+            let edit = edit?;
+            let proposal = propose(&core, &Wish { edit: Some(edit.clone()), ..wish }).await?;
+            must_be_without_mistakes(&section, &edit.path, &proposal.view)?;
+            must_accept_values(&proposal)?;
+            Ok(Proposal { edit: Some(edit), ..proposal })
+        })
+    }
 }

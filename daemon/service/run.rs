@@ -15,6 +15,7 @@ use super::bus::table::Table;
 use super::core::{Core, Mode, Phase};
 use super::handle::Handle;
 use super::lock::lock;
+use super::objects::Objects;
 use super::ramdisk::space;
 use super::reconcile::{Goal, Wish, interrupted, reconcile, told, view};
 use super::setup::Source;
@@ -111,7 +112,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     incompressible::end();
     let socket = BusSocket::connect().await.map_err(Failure::NoBus)?;
     let connection = zbus::connection::Builder::socket(socket)
-        .serve_at(ROOT, zbus::fdo::ObjectManager)
+        .serve_at(ROOT, Objects::new(Arc::clone(&core)))
         .serve_at(ROOT, Table(Manager::new(Arc::clone(&core))))
         .serve_at(benchmark::path(), Benchmark::new(Arc::clone(&core)))
         .build()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use zbus::fdo::Properties;
 use zbus::names::InterfaceName;
 use zbus::object_server::{Interface, SignalEmitter};
 use zbus::{Connection, OwnedVariant, Variant};
@@ -21,6 +22,7 @@ use super::names::{device_path, ramdisk_path};
 use super::vm;
 use logic::finding::Finding;
 use logic::sample::{RoleView, Snapshot};
+use logic::view::View;
 
 /// Values of the properties that emit signals.
 type Values = HashMap<String, OwnedVariant>;
@@ -32,11 +34,13 @@ pub struct Published {
     objects: BTreeMap<(String, &'static str), Values>,
     problems: Vec<Finding>,
     vm: vm::Adjusted,
+    /// The configuration that was announced.
+    view: Arc<View>,
 }
 
 /// A dynamic interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(crate) enum Kind {
     Device,
     Swap,
     Filesystem,
@@ -55,7 +59,7 @@ impl Kind {
 }
 
 /// The interfaces that should be published, with path and name of the object.
-fn wanted(snapshot: &Snapshot) -> Vec<(Kind, String, String)> {
+pub(crate) fn wanted(snapshot: &Snapshot) -> Vec<(Kind, String, String)> {
     let mut wanted = Vec::new();
     for device in &snapshot.devices {
         let mut add = |kind| wanted.push((kind, device_path(&device.name), device.name.clone()));
@@ -154,6 +158,14 @@ pub async fn publish(
     }
     let now = values::<Manager>(connection, super::ROOT).await?;
     announce(connection, published, super::ROOT, MANAGER, now).await?;
+    let view = core.view();
+    if view.settings != published.view.settings {
+        let emitter = SignalEmitter::new(connection, super::ROOT)?;
+        let interface = InterfaceName::from_static_str_unchecked(MANAGER);
+        let none = HashMap::new();
+        Properties::properties_changed(&emitter, interface, none, (&["Configuration"][..]).into()).await?;
+    }
+    published.view = view;
     if core.verdict_changed.swap(false, Ordering::SeqCst) {
         let path = benchmark::path();
         let server = connection.object_server();
@@ -223,7 +235,7 @@ async fn announce(
         if !changed.is_empty() {
             let emitter = SignalEmitter::new(connection, path)?;
             let interface = InterfaceName::from_static_str_unchecked(interface);
-            zbus::fdo::Properties::properties_changed(&emitter, interface, changed, (&[][..]).into()).await?;
+            Properties::properties_changed(&emitter, interface, changed, (&[][..]).into()).await?;
         }
     }
     published.objects.insert(key, now);

@@ -285,7 +285,7 @@ fn actions(source: &str) -> Vec<(String, String)> {
         let (name, body) = function.split_once('(').unwrap();
         let (_, action) = body.split_once("Action::").unwrap();
         let camel = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-        let words = spaced(action.split(')').next().unwrap(), '-');
+        let words = spaced(action.split([')', '.']).next().unwrap(), '-');
         let action = format!("org.zramd1.{words}");
         assert!(policy.contains(&format!("<action id=\"{action}\">")), "{action} is no action");
         (camel, action)
@@ -315,6 +315,7 @@ fn property(name: &str, property: &Property) -> String {
     let signal = match property.emits.as_str() {
         "true" => "signalled",
         "const" => "constant",
+        "invalidates" => "signalled without the value",
         "false" => unit,
         other => panic!("{other}"),
     };

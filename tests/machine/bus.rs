@@ -265,6 +265,7 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Manager", "Problems"),
         ("org.zramd1.Manager", "ProblemDetails"),
         ("org.zramd1.Manager", "ConfigFiles"),
+        ("org.zramd1.Manager", "Configuration"),
         ("org.zramd1.Manager", "Overrides"),
         ("org.zramd1.Manager", "VmSettings"),
         ("org.zramd1.Manager", "MaintenanceActions"),
@@ -666,6 +667,8 @@ fn a_job_is_cancelled_by_its_owner_or_root() {
     let Some(bus) = PrivateBus::start_with_worker("", "exec sleep 1000\n") else { return };
     let authority = Authority::start(bus.address());
     let job = job_of_owner(&bus);
+    let listed = run(async { objects(&bus.client().await).await });
+    assert_eq!(listed.get(job.as_str()), Some(&vec!["org.zramd1.Job".to_owned()]));
     assert_eq!(cancel_as(STRANGER, &bus, &job), Err(DENIED.to_owned()));
     // The next caller does not answer the password dialog, and the job ends nevertheless.
     as_user(STRANGER, &bus, async |client| {

@@ -235,6 +235,25 @@ fn what_cannot_be_applied_is_not_written() {
     }
     machine.refuses(&["unset", "zram0", "zram-size"], 4);
     machine.refuses(&["unset", "zram0"], 2);
+    // Wrong values make no job.
+    let busctl = |words: &[&str]| {
+        let mut call = machine.inside("busctl");
+        call.env("SYSTEMD_LOG_LEVEL", "debug").arg(format!("--address={}", machine.bus.address()));
+        texts(&call.arg("call").args(["org.zramd1", "/org/zramd1"]).args(words).output().unwrap()).1
+    };
+    for value in
+        [["zram-size", "s", "ram / 0"], ["zram-size", "s", "4 parsecs"], ["swap-priority", "i", "40000"]]
+    {
+        if !has_program("busctl") {
+            break;
+        }
+        for options in [&["0"][..], &["1", "runtime", "b", "true"]] {
+            let call = ["org.zramd1.Manager", "Configure", "a{sa{sv}}a{sv}", "1", "zram0", "1"];
+            let said = busctl(&[&call[..], &value, options].concat());
+            assert!(said.contains("org.zramd1.Error.InvalidArgument"), "{value:?} {options:?}: {said}");
+        }
+    }
+    assert_eq!((machine.drop_in().contains("zram-size"), swap("zram0")), (false, Some((16, 50))));
     // One target of two.
     let mut call = machine.inside("busctl");
     call.arg(format!("--address={}", machine.bus.address())).args(["call", "org.zramd1", "/org/zramd1"]);

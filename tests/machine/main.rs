@@ -12,6 +12,7 @@ mod benchmark;
 mod benchmark_live;
 mod benchmark_truth;
 mod bus;
+mod bus_configuration;
 mod bus_figures;
 mod bus_signals;
 mod client;

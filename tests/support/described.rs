@@ -33,6 +33,7 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("AlgorithmParameters", "/algorithm_parameters"),
             ("RecompressionAlgorithms", "/recompression_algorithms"),
             ("BackingDevice", "/backing_device"),
+            ("Streams", "/streams"),
             ("WritebackLimitBytes", "/writeback_limit_bytes"),
         ],
     ),
@@ -89,11 +90,13 @@ pub fn json(value: &Variant<'_>) -> Value {
     match value {
         Variant::Bool(value) => (*value).into(),
         Variant::I32(value) => (*value).into(),
+        Variant::I64(value) => (*value).into(),
         Variant::U32(value) => (*value).into(),
         Variant::U64(value) => (*value).into(),
         Variant::F64(value) => (*value).into(),
         Variant::Str(value) => value.as_str().into(),
         Variant::ObjectPath(value) => value.as_str().into(),
+        Variant::Variant(value) => json(value),
         Variant::Array(values) => list(values),
         Variant::Dict(values) => dictionary(values),
         Variant::Structure(values) => values.fields().iter().map(json).collect::<Vec<_>>().into(),
@@ -131,6 +134,7 @@ pub fn described(object: &Value, name: &str, pointer: &str) -> Value {
     match name {
         "WritebackLimitBytes" if found.is_null() => u64::MAX.into(),
         "SupportedAlgorithms" if found.is_null() => Value::Array(Vec::new()),
+        "Streams" if found.is_null() => 0.into(),
         "SnapshotCount" => found.as_array().map_or(0, Vec::len).into(),
         _ => found,
     }

@@ -14,6 +14,8 @@ use crate::support::private_bus::run;
 #[derive(Debug, Clone)]
 pub struct Authority {
     asked: Arc<Mutex<Vec<(String, String, String)>>>,
+    /// The details of each check.
+    details: Arc<Mutex<Vec<HashMap<String, String>>>>,
     allowed: Arc<Mutex<Vec<String>>>,
     /// One permit is added per password dialog.
     dialogs: Arc<Semaphore>,
@@ -29,13 +31,14 @@ impl Authority {
         &self,
         subject: (String, HashMap<String, OwnedVariant>),
         action: String,
-        _details: HashMap<String, String>,
+        asked_with: HashMap<String, String>,
         flags: u32,
         cancellation: String,
     ) -> ((bool, bool, HashMap<String, String>),) {
         let (kind, mut details) = subject;
         let name = String::try_from(details.remove("name").unwrap()).unwrap();
         self.asked.lock().unwrap().push((kind, name, action.clone()));
+        self.details.lock().unwrap().push(asked_with);
         let is_free = self.allowed.lock().unwrap().contains(&action);
         if !is_free && flags == 1 {
             self.open.lock().unwrap().push(cancellation);
@@ -60,6 +63,7 @@ impl Authority {
         let none = || Arc::new(Semaphore::new(0));
         let authority = Authority {
             asked: Arc::default(),
+            details: Arc::default(),
             allowed: Arc::default(),
             dialogs: none(),
             closed: none(),
@@ -96,6 +100,17 @@ impl Authority {
     /// Waits until a dialog is closed.
     pub async fn closed(&self) {
         self.closed.acquire().await.unwrap().forget();
+    }
+
+    /// What the prompt of the last check says: the message with its details put in, as polkit does.
+    pub fn prompt(&self) -> String {
+        let details = self.details.lock().unwrap().last().unwrap().clone();
+        assert_eq!(details["polkit.gettext_domain"], "zramd");
+        let mut text = details["polkit.message"].clone();
+        for (name, value) in &details {
+            text = text.replace(&format!("$({name})"), value);
+        }
+        text
     }
 
     /// The checks so far: kind of subject, name of the caller, action.

@@ -407,8 +407,10 @@ pub async fn objects(client: &Connection) -> BTreeMap<String, Vec<String>> {
             (path.to_string(), list.into_keys().filter(|name| name.starts_with("org.zramd1.")).collect())
         })
         .collect();
-    // zbus also lists intermediate nodes, which have no interface of ours.
-    found.retain(|_, list: &mut Vec<String>| !list.is_empty());
+    assert!(
+        found.values().all(|list: &Vec<String>| !list.is_empty()),
+        "objects without an interface: {found:?}"
+    );
     // The object manager does not list its own object.
     found.entry("/org/zramd1".to_owned()).or_default().push("org.zramd1.Manager".to_owned());
     found

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use engine::reload::{self, Scope, Survey, obsolete_overrides};
-use engine::{Error, ErrorKind};
+use engine::{Error, ErrorKind, gather};
 use host::linux::{LinuxHost, cancel, edit, files, unit_files};
 use host::out;
 use logic::change::Action;
@@ -14,6 +14,7 @@ use logic::config::lasting::{Changes, FILE, changed, must_be_described, must_hav
 use logic::exit::ExitStatus;
 use logic::outcome::Outcome;
 use logic::plan::Activation;
+use logic::plan::wanted::variables;
 use logic::ramdisk::UnitRamdisk;
 use logic::record::Target;
 use logic::unit::unit_files;
@@ -35,7 +36,12 @@ fn load(invocation: &Invocation) -> Loaded {
 }
 
 pub fn view(invocation: &Invocation) -> View {
-    View::of(&load(invocation))
+    here(&load(invocation))
+}
+
+/// The view on this machine.
+fn here(loaded: &Loaded) -> View {
+    View::on(loaded, &variables(&gather::machine(&LinuxHost::new("/"))))
 }
 
 fn survey(invocation: &Invocation, loaded: &Loaded, targets: &[Target]) -> Result<Survey, Error> {
@@ -78,13 +84,13 @@ pub fn propose(invocation: &Invocation, targets: &[Target]) -> Result<Proposal, 
                 None => true,
             }
         });
-        Obsolete { view: View::of(&files::load(root, (kept, found))), edits }
+        Obsolete { view: here(&files::load(root, (kept, found))), edits }
     });
     let removes = survey.changes.iter().any(|change| change.action == Action::Remove);
     let units = (invocation.managed && (removes || !units_are_in_place(&survey)))
         .then(|| unit_change(&loaded, &survey));
     let followers = survey.followers(&LinuxHost::new("/"), &loaded);
-    Ok(Proposal { view: View::of(&loaded), changes: survey.changes, obsolete, units, followers, edit })
+    Ok(Proposal { view: here(&loaded), changes: survey.changes, obsolete, units, followers, edit })
 }
 
 /// The edit of the drop-in with these changes.

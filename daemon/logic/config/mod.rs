@@ -20,6 +20,7 @@ pub(crate) mod pasted;
 mod ramdisk;
 pub mod schema;
 pub(crate) mod section;
+pub mod setting;
 pub mod settings;
 mod syntax;
 pub(crate) mod tmpfs;

@@ -71,7 +71,8 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage.of_size(disk_size_bytes))
+            .await?;
         self.core.owned(&call, self.core.resize(&self.name, disk_size_bytes, &options).await?).await
     }
 
@@ -83,7 +84,8 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage.of_size(memory_limit_bytes))
+            .await?;
         self.core.set_memory_limit(&self.name, memory_limit_bytes).await
     }
 

@@ -9,6 +9,7 @@ use zbus::object_server::SignalEmitter;
 use zbus::{Connection, ObjectPath, OwnedObjectPath, Variant, interface};
 
 use super::options::{Options, Sections};
+use super::prompt;
 use super::table::Object;
 use crate::auth::{self, Action};
 use crate::caller;
@@ -114,7 +115,13 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        let caller = auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        let caller = auth::check(
+            &self.core.call_limits,
+            connection,
+            &call,
+            Action::Manage.with("change", prompt::keys(&options)),
+        )
+        .await?;
         path(device_path(&self.core.create(&options, caller).await?))
     }
 
@@ -128,7 +135,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
         self.core.owned(&call, self.core.remove(&name, &options).await?).await
     }
 
@@ -142,7 +149,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
         self.core.owned(&call, self.core.activate(&name, &options).await?).await
     }
 
@@ -157,7 +164,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
         self.core.owned(&call, self.core.unset_override(&name, &options).await?).await
     }
 
@@ -185,7 +192,13 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<change::OnTheBus>> {
-        let caller = auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        let caller = auth::check(
+            &self.core.call_limits,
+            connection,
+            &call,
+            Action::Manage.with("change", prompt::sections(&sections)),
+        )
+        .await?;
         let _alone = self.core.planning.lock().await;
         self.core.planned_with(&sections, &options, caller).await.map(planned)
     }
@@ -216,7 +229,13 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Configure).await?;
+        auth::check(
+            &self.core.call_limits,
+            connection,
+            &call,
+            Action::Configure.with("change", prompt::sections(&sections)),
+        )
+        .await?;
         self.core.owned(&call, self.core.configure(&sections, &options).await?).await
     }
 

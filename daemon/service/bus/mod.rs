@@ -10,6 +10,7 @@ pub mod filesystem;
 pub mod introspection;
 pub mod manager;
 pub mod options;
+mod prompt;
 pub mod ramdisk;
 pub mod swap;
 pub(crate) mod table;

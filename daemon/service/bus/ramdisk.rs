@@ -166,7 +166,7 @@ impl Ramdisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        auth::check(&self.core.call_limits, connection, &call, Action::Manage.of_size(size_bytes)).await?;
         self.core.owned(&call, self.core.resize_ramdisk(&self.name, size_bytes, &options).await?).await
     }
 

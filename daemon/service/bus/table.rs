@@ -10,6 +10,7 @@ use zbus::object_server::{DispatchResult, Interface, SignalEmitter};
 use zbus::{BoxDBusError, Connection, ObjectServer, OwnedVariant, Variant, fdo};
 
 use crate::names::{device_path_or_none, ramdisk_path_or_none};
+use logic::config::setting::{Effect, Setting};
 use logic::property::{Properties, Property, Signal, Value};
 
 /// An object without the properties that [`Table`] adds.
@@ -68,7 +69,24 @@ pub(crate) fn variant(value: Value) -> Variant<'static> {
         Value::Threes(value) => value.into(),
         Value::Fours(value) => value.into(),
         Value::Fives(value) => value.into(),
+        Value::Settings(value) => value.into_iter().map(setting_row).collect::<Vec<_>>().into(),
     }
+}
+
+type SettingRow = (String, String, String, Variant<'static>, &'static str, String, u32);
+
+fn setting_row(setting: Setting) -> SettingRow {
+    let Setting { section, key, written, value, source, file, line } = setting;
+    let value = match value {
+        None => String::new().into(),
+        Some(Effect::Bool(value)) => value.into(),
+        Some(Effect::Bytes(count) | Effect::Seconds(count)) => count.into(),
+        Some(Effect::Integer(number)) => number.into(),
+        Some(Effect::Number(number)) => number.into(),
+        Some(Effect::Text(text)) => text.into(),
+        Some(Effect::List(texts)) => texts.into(),
+    };
+    (section, key, written, value, source.word(), file, line)
 }
 
 fn owned(value: Value) -> zbus::Result<OwnedVariant> {
@@ -175,6 +193,7 @@ fn introspect<T>(
     let signal = match property.signal {
         Signal::Change => return writer.write_str("/>\n"),
         Signal::Const => "const",
+        Signal::Invalidation => "invalidates",
         Signal::None => "false",
     };
     write!(

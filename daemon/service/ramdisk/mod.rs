@@ -12,7 +12,7 @@ use super::core::{Core, Mode};
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::job::Subject;
-use super::operations::with_overlay;
+use super::operations::with_overlay_planned;
 use super::reconcile::{Wish, reconcile};
 use super::systemd::{Systemd, Verb};
 use super::work::Call;
@@ -169,12 +169,11 @@ impl Core {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         let target = Target::Ramdisk(name.to_owned());
-        self.start("resize", Subject::disk(name), move |core, handle| async move {
-            let wish = Wish::one(target.clone(), forced);
-            let change = |overlay: &mut Overlay| overlay.set_bytes("size", bytes);
-            with_overlay(&core, &handle, &target.to_string(), wish, Some(Command::RamdiskResize), change)
-                .await
-        })
-        .await
+        let (section, wish) = (target.to_string(), Wish::one(target, forced));
+        let change = move |overlay: &mut Overlay| overlay.set_bytes("size", bytes);
+        let plan = with_overlay_planned(section, wish.clone(), Command::RamdiskResize, change);
+        let planned = self.plan_first(plan).await?;
+        let work = async move |core: Arc<Core>, handle: Handle| planned.carry_out(&core, &handle, wish).await;
+        self.start("resize", Subject::disk(name), work).await
     }
 }
