@@ -19,6 +19,6 @@ pub fn run(cli: &Cli, name: &str) -> Result<ExitStatus, Error> {
     let activation = if managed { Activation::Systemd } else { Activation::Direct };
     let adopted = provision::adopt(&mut read::host(), &loaded, number, activation)?;
     let end = if adopted { "adopted" } else { "its record is in order, nothing to do" };
-    out::line(&format!("zram{number}: {end}"));
+    out::done(&format!("zram{number}: {end}"));
     Ok(ExitStatus::Success)
 }

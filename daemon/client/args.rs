@@ -21,7 +21,7 @@ use logic::order::Benchmark;
     version,
     about = "Shows and controls compressed memory",
     long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
-    after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood.",
+    after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood. So are zramctl's options to set up devices: -f -s SIZE [-a ALGORITHM] sets up an unused device, with nothing on it, and prints its name; DEVICE -s SIZE sets up that one; -f alone prints the first that is unused; -r DEVICE... resets devices that are not in use.",
     subcommand_value_name = "COMMAND",
     max_term_width = 100
 )]
@@ -32,6 +32,12 @@ pub struct Cli {
     /// Colours: always, never, or auto (the default): on a terminal unless NO_COLOR is set
     #[arg(long, global = true, value_enum, hide_possible_values = true, hide_default_value = true, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub color: Colour,
+    /// Do not show long output in a pager
+    #[arg(long, global = true)]
+    pub no_pager: bool,
+    /// Print neither notices nor what a change has done
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
     /// Never ask for a password
     #[arg(long, global = true)]
     pub no_ask_password: bool,
@@ -79,8 +85,6 @@ pub enum StatsFormat {
     Prometheus,
     /// OpenMetrics 1.0, with units.
     Openmetrics,
-    /// One JSON document.
-    Json,
 }
 
 /// What to do.
@@ -105,8 +109,11 @@ pub enum Command {
         #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
         property: Vec<String>,
         /// Only the values
-        #[arg(long)]
+        #[arg(long, conflicts_with = "json")]
         value: bool,
+        /// Form of the result
+        #[command(flatten)]
+        form: JsonForm,
     },
     /// Watch ratio, memory saved, rates and pressure
     Top {
@@ -116,23 +123,29 @@ pub enum Command {
         /// Print this many samples as text, then exit
         #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
         iterations: Option<u64>,
+        /// Form of the result
+        #[command(flatten)]
+        form: JsonForm,
     },
     /// Print every counter once, for monitoring
     Stats {
         /// Only these devices
         names: Vec<String>,
-        /// prometheus (also for the text-file collector of its node exporter), openmetrics or json
-        #[arg(long, value_enum, hide_possible_values = true, default_value_t = StatsFormat::Prometheus)]
+        /// prometheus (also for the text-file collector of its node exporter) or openmetrics
+        #[arg(long, value_enum, hide_possible_values = true, default_value_t = StatsFormat::Prometheus, conflicts_with = "json")]
         format: StatsFormat,
         /// Answer HTTP requests on the listening socket on standard input, as zramd-metrics.socket asks
-        #[arg(long, conflicts_with_all = ["names", "format"])]
+        #[arg(long, conflicts_with_all = ["names", "format", "json"])]
         http: bool,
+        /// Form of the result
+        #[command(flatten)]
+        form: JsonForm,
     },
     /// Print what changes, until interrupted
     Monitor {
-        /// One JSON object a line
-        #[arg(long)]
-        json: bool,
+        /// Form of the result; short is one object a line
+        #[command(flatten)]
+        form: JsonForm,
         /// Also print the counters, this often (milliseconds, at least 100)
         #[arg(long, value_name = "MILLISECONDS")]
         stats: Option<u32>,
@@ -236,6 +249,12 @@ pub enum Command {
     Off(Off),
     /// Print the configuration of another program as one of zramd
     Import(Import),
+    /// Set up and reset devices as zramctl does
+    #[command(
+        hide = true,
+        override_usage = "zramdctl -f [-s SIZE [-a ALGORITHM]]\n       zramdctl DEVICE -s SIZE [-a ALGORITHM]\n       zramdctl -r DEVICE..."
+    )]
+    Zramctl(Zramctl),
     /// Print completions for a shell
     #[command(hide = true)]
     Completions {
@@ -379,6 +398,29 @@ pub struct List {
     pub form: JsonForm,
 }
 
+/// The options with which zramctl sets up and resets devices.
+#[derive(Debug, Default, Args)]
+pub struct Zramctl {
+    /// Devices
+    #[arg(required_unless_present = "find")]
+    pub devices: Vec<String>,
+    /// The first unused device
+    #[arg(short, long, conflicts_with = "devices")]
+    pub find: bool,
+    /// Uncompressed size: a number of bytes, or with a suffix such as 512M
+    #[arg(short, long, required_unless_present_any = ["find", "reset"])]
+    pub size: Option<String>,
+    /// Compression algorithm
+    #[arg(short, long, requires = "size")]
+    pub algorithm: Option<String>,
+    /// Compression streams; without effect since Linux 4.7
+    #[arg(short = 't', long, value_name = "NUMBER", requires = "size")]
+    pub streams: Option<u32>,
+    /// Reset the devices
+    #[arg(short, long, conflicts_with_all = ["find", "size"])]
+    pub reset: bool,
+}
+
 /// Whether contents may be lost.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Force {
@@ -445,7 +487,7 @@ pub struct Maintain {
 }
 
 /// `create`: the keys of a section.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Create {
     /// Which device, for example zram5; otherwise the lowest that is free
     pub name: Option<String>,

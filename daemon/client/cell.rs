@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use serde_json::Value;
+
 use logic::human::{human, short, signed};
 
 /// Content of a cell.
@@ -63,6 +65,17 @@ impl Cell {
             (Cell::Difference(number), Amounts::Exact) | (Cell::Number(number), _) => number.to_string(),
             (Cell::Ratio(ratio), _) => format!("{ratio:.2}"),
             (Cell::Share(share), _) => format!("{:.0} %", share * 100.0),
+        }
+    }
+
+    /// As JSON: amounts and numbers as numbers.
+    pub fn json(&self) -> Value {
+        match self {
+            Cell::Empty => Value::Null,
+            Cell::Text(text) => text.as_str().into(),
+            Cell::Bytes(bytes) => (*bytes).into(),
+            Cell::Difference(number) | Cell::Number(number) => (*number).into(),
+            Cell::Ratio(number) | Cell::Share(number) => (*number).into(),
         }
     }
 

@@ -55,7 +55,7 @@ pub(super) async fn finish(
         return Ok(());
     }
     for line in jobs.wait(job, doing).await? {
-        out::line(&line);
+        out::done(&line);
     }
     Ok(())
 }
@@ -71,12 +71,17 @@ pub async fn reload(ask: bool, change: Change) -> Result<ExitStatus> {
 
 /// `create`.
 pub async fn create(ask: bool, words: &Create) -> Result<ExitStatus> {
+    out::line(&created(ask, words).await?);
+    Ok(ExitStatus::Success)
+}
+
+/// Creates a device, and returns its node.
+pub async fn created(ask: bool, words: &Create) -> Result<String> {
     let options = options::of_create(words)?;
     let bus = Bus::open(ask).await?;
     let path: OwnedObjectPath = bus.manager("CreateDevice", &options).await?;
     let name = path.as_str().rsplit('/').next().unwrap_or_default();
-    out::line(&format!("/dev/{name}"));
-    Ok(ExitStatus::Success)
+    Ok(format!("/dev/{name}"))
 }
 
 /// `remove`.
@@ -149,7 +154,7 @@ pub async fn swap_off(ask: bool, name: &str, change: NoBlock, is_off: bool) -> R
     };
     let job: OwnedObjectPath = match asked.await {
         Err(failure) if failure.kind == ErrorKind::NotFound && is_off => {
-            out::line(&format!("{}: switched off already", bare(name)));
+            out::done(&format!("{}: switched off already", bare(name)));
             return Ok(ExitStatus::Success);
         }
         asked => asked?,
@@ -170,8 +175,8 @@ pub async fn limit(ask: bool, name: &str, limit: &str) -> Result<ExitStatus> {
     let () = bus.call(path.as_str(), DEVICE, "SetMemoryLimit", &bytes).await?;
     let name = bare(name);
     match bytes {
-        0 => out::line(&format!("{name}: no memory limit")),
-        _ => out::line(&format!("{name}: memory limited to {}", human(bytes))),
+        0 => out::done(&format!("{name}: no memory limit")),
+        _ => out::done(&format!("{name}: memory limited to {}", human(bytes))),
     }
     Ok(ExitStatus::Success)
 }
@@ -186,7 +191,7 @@ pub async fn compact(ask: bool, names: &[String]) -> Result<ExitStatus> {
             let before = memory_used(bare(name));
             let () = bus.call(path.as_str(), DEVICE, "Compact", &()).await?;
             let freed = before.saturating_sub(memory_used(bare(name)));
-            out::line(&match freed {
+            out::done(&match freed {
                 0 => format!("{}: nothing to free", bare(name)),
                 _ => format!("{}: {} freed", bare(name), human(freed)),
             });

@@ -33,6 +33,7 @@ mod off;
 mod options;
 pub mod out;
 mod overrides;
+mod pager;
 mod plan;
 pub mod problems;
 pub(crate) mod ramdisk;
@@ -47,5 +48,6 @@ pub mod style;
 mod top;
 mod top_rows;
 mod worker;
+mod zramctl;
 
 pub use run::main;

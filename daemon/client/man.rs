@@ -99,6 +99,18 @@ pub fn page() -> io::Result<String> {
     out.push_str(".SH ENVIRONMENT\n");
     out.push_str(&tagged("NO_COLOR", "Disables colours if it is not empty; --color takes precedence."));
     out.push_str(&tagged(
+        "SYSTEMD_PAGER, PAGER",
+        "The pager for long output on a terminal, with arguments; the first that is set is used, and an empty one or cat is none. Otherwise pager, less or more is used.",
+    ));
+    out.push_str(&tagged(
+        "SYSTEMD_LESS, SYSTEMD_LESSCHARSET",
+        "The options of less, otherwise FRSXMK, and its character set.",
+    ));
+    out.push_str(&tagged(
+        "SYSTEMD_PAGERSECURE",
+        "Whether the pager may not run programs. If it is not set, that is so after sudo and the like, and the pager is less then.",
+    ));
+    out.push_str(&tagged(
         "VISUAL, EDITOR",
         "The editor of edit, with arguments; the first that is set is used.",
     ));

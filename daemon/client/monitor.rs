@@ -9,6 +9,7 @@ use zbus::fdo::{DBusProxy, ManagedObjects, NameOwnerChangedStream};
 use zbus::message::Type;
 use zbus::{MatchRule, Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
+use super::args::Json;
 use super::connect::of_call;
 use super::connect::{Bus, answered};
 use super::job::Finished;
@@ -25,8 +26,8 @@ const QUEUE: usize = 4096;
 /// Form of the output.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
-    /// One JSON object a line.
-    pub json: bool,
+    /// JSON; short is one object a line.
+    pub json: Json,
     /// Interval of counters in milliseconds.
     pub stats: Option<u32>,
 }
@@ -142,17 +143,16 @@ fn read(message: &Message) -> Option<News> {
 
 fn show(event: &Event, form: Form) -> bool {
     let now = stamp(&Zoned::now(), form);
-    if form.json {
-        out::data(&(event.json(&now) + "\n"));
-    } else {
-        out::line(&event.line(&now));
+    match form.json {
+        Json::Off => out::line(&event.line(&now)),
+        json => out::data(&event.json(&now, json)),
     }
     out::is_open()
 }
 
 /// `08:10:21.123`; as JSON in RFC 3339: `2026-11-21T08:10:21.123+01:00`.
 fn stamp(moment: &Zoned, form: Form) -> String {
-    moment.strftime(if form.json { "%FT%T%.3f%:z" } else { "%T%.3f" }).to_string()
+    moment.strftime(if form.json == Json::Off { "%T%.3f" } else { "%FT%T%.3f%:z" }).to_string()
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
         let zone = TimeZone::fixed(Offset::from_seconds(-5400).unwrap());
         let moment = date(2026, 3, 9).at(8, 5, 1, 7_000_000).to_zoned(zone).unwrap();
         let stamp = |json| stamp(&moment, Form { json, stats: None });
-        assert_eq!(stamp(true), "2026-03-09T08:05:01.007-01:30");
-        assert_eq!(stamp(false), "08:05:01.007");
+        assert_eq!(stamp(Json::Short), "2026-03-09T08:05:01.007-01:30");
+        assert_eq!(stamp(Json::Off), "08:05:01.007");
     }
 }

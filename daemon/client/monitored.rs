@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::args::Json;
 use super::job::Finished;
 use super::{bus_value, out};
 use logic::error::ErrorKind;
@@ -88,10 +89,10 @@ impl Event {
     }
 
     /// The line as JSON.
-    pub fn json(&self, time: &str) -> String {
+    pub fn json(&self, time: &str, form: Json) -> String {
         let line = Line { time, event: self.kind, object: &self.object, details: &self.details };
         // Serializing cannot fail: keys are strings, and values are JSON already.
-        serde_json::to_string(&line).unwrap_or_default()
+        out::json(&line, form).unwrap_or_default()
     }
 }
 
@@ -429,7 +430,8 @@ mod tests {
         let mut monitored = Monitored::default();
         let changed = News::Changed(path("/device/zram0"), DEVICE.to_owned(), map(json!({"State": "ready"})));
         let event = monitored.hear(changed).remove(0);
-        let line: Value = serde_json::from_str(&event.json("2026-11-21T12:00:00.000+00:00")).unwrap();
+        let line: Value =
+            serde_json::from_str(&event.json("2026-11-21T12:00:00.000+00:00", Json::Short)).unwrap();
         assert_eq!(
             line,
             json!({

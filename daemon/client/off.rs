@@ -99,7 +99,7 @@ fn end(survey: &Survey, removed: &[Removal], booted: bool) -> Result<ExitStatus,
     let mut failed: Vec<&Error> = Vec::new();
     for (target, result) in removed {
         match result {
-            Ok(()) => out::line(&format!("{target}: removed")),
+            Ok(()) => out::done(&format!("{target}: removed")),
             Err(error) => {
                 out::error(&error.message);
                 failed.push(error);

@@ -1,13 +1,41 @@
 //! Results as text or JSON. All output is that of [`host::out`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde::Serialize;
 
 use super::args::Json;
 use engine::Error;
 
 pub use host::out::{
-    data, error, forward, has_terminal, is_open, line, note, notes_have_terminal, question, text,
+    data, end_page, error, forward, has_terminal, is_open, line, notes_have_terminal, page, question, text,
 };
+
+/// `--quiet`.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on, prints neither notices nor what a change has done.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints a notice.
+pub fn note(text: &str) {
+    if !is_quiet() {
+        host::out::note(text);
+    }
+}
+
+/// Prints what a change has done.
+pub fn done(text: &str) {
+    if !is_quiet() {
+        line(text);
+    }
+}
 
 /// Writes a result as JSON, or as text.
 pub fn result<T: Serialize>(form: Json, document: &T, shown: impl FnOnce() -> String) -> Result<(), Error> {

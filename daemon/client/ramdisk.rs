@@ -290,7 +290,7 @@ fn worker(order: &Order) -> std::result::Result<(), Error> {
     command.args(order.words().map_err(Error::failed)?).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| Error::failed(format!("run zramd-worker: {error}")))?;
     let reply: String = process::reply("zramd-worker", &output)?;
-    out::line(&reply);
+    out::done(&reply);
     Ok(())
 }
 

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-use super::args::{Bench, Cli, Colour, Command, List, Swap};
+use super::args::{Bench, Cli, Colour, Command, List, Ramdisk, Swap, Zramctl};
 use super::monitor::{self, Form};
+use super::pager::Pager;
 use super::style::Style;
 use super::{
     adopt, benchmark, changes, complete, config, connect, doctor, http, import, init, lasting, list,
-    maintain, man, off, out, overrides, plan, ramdisk, read, report, show, stats, status, top,
+    maintain, man, off, out, overrides, plan, ramdisk, read, report, show, stats, status, top, zramctl,
 };
 use engine::{Error, ErrorKind, gather};
 use logic::exit::ExitStatus;
@@ -22,8 +23,7 @@ pub fn main() -> ExitStatus {
         return status;
     }
     let words: Vec<OsString> = std::env::args_os().collect();
-    let first = words.get(1).map(|word| word.to_string_lossy().into_owned());
-    let mut cli = match parse(words) {
+    let mut cli = match parse(&words) {
         Ok(cli) => cli,
         Err(error) => {
             let shown = error.render();
@@ -35,46 +35,77 @@ pub fn main() -> ExitStatus {
                 return ExitStatus::Success;
             }
             out::note(styled(Style::stderr(Colour::Auto)).trim_end());
-            if let Some(instead) = first.as_deref().and_then(instead) {
-                out::note(instead);
-            }
             return ExitStatus::Usage;
         }
     };
     let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
+    if cli.quiet {
+        out::be_quiet();
+    }
+    let _pager = if is_paged(&command) && !cli.no_pager { Pager::start() } else { None };
     run(&cli, command).unwrap_or_else(|error| {
         out::error(&error.message);
         error.exit_status()
     })
 }
 
-/// Parses the command line. As with zramctl, the options of `list` and names of devices need no command.
-fn parse(mut words: Vec<OsString>) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(&words).or_else(|error| {
-        words.insert(words.len().min(1), "list".into());
-        match Cli::try_parse_from(&words) {
-            Ok(cli) if error.use_stderr() && lists_devices(&cli) => Ok(cli),
-            // A mistake in a command is not taken for a pattern.
-            _ => Err(error),
+/// Parses the command line. As with zramctl, the options of `list`, those that set up devices, and names of devices need no command.
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let with = |command: &str| {
+        let mut words = words.to_vec();
+        words.insert(words.len().min(1), command.into());
+        Cli::try_parse_from(words)
+    };
+    Cli::try_parse_from(words).or_else(|error| {
+        if !error.use_stderr() {
+            return Err(error);
         }
+        let first = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        if sets_up(&first) {
+            return with("zramctl");
+        }
+        let mut found = ["list", "zramctl"].into_iter().filter_map(|command| with(command).ok());
+        // A mistake in a command is not taken for a pattern.
+        found.find(names_devices).ok_or(error)
     })
 }
 
-/// Also for names of other devices, which the list reports.
-fn lists_devices(cli: &Cli) -> bool {
+/// Also for names of other devices, which are reported.
+fn names_devices(cli: &Cli) -> bool {
     let is_device = |name: &String| device_number(name).is_some() || name.contains('/');
-    matches!(&cli.command, Some(Command::List(list)) if list.patterns.iter().all(is_device))
+    match &cli.command {
+        Some(
+            Command::List(List { patterns: names, .. }) | Command::Zramctl(Zramctl { devices: names, .. }),
+        ) => names.iter().all(is_device),
+        _ => false,
+    }
 }
 
-/// What replaces an option with which zramctl changes devices.
-fn instead(word: &str) -> Option<&'static str> {
+/// Whether an option is one with which zramctl sets up or resets devices.
+fn sets_up(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
-    match (name, word.get(..2)?) {
-        ("--reset", _) | (_, "-r") => Some("`zramdctl remove` removes a device."),
-        ("--find" | "--size" | "--algorithm" | "--streams", _) | (_, "-f" | "-s" | "-a" | "-t") => {
-            Some("`zramdctl create` sets a device up.")
+    match word.get(..2) {
+        Some("-f" | "-s" | "-a" | "-t" | "-r") => true,
+        _ => ["--find", "--size", "--algorithm", "--streams", "--reset"].contains(&name),
+    }
+}
+
+/// Whether a command has long output, as those that use a pager in systemd: it only shows something, once.
+fn is_paged(command: &Command) -> bool {
+    match command {
+        Command::List(_)
+        | Command::Status { .. }
+        | Command::Show { .. }
+        | Command::Stats { http: false, .. }
+        | Command::Doctor(_)
+        | Command::CatConfig(_)
+        | Command::Plan { .. }
+        | Command::Overrides(_)
+        | Command::Bench { command: Bench::Show(_) } => true,
+        Command::Ramdisk(command) => {
+            matches!(command, Ramdisk::List(_) | Ramdisk::Status { .. } | Ramdisk::Snapshots { .. })
         }
-        _ => None,
+        _ => false,
     }
 }
 
@@ -83,12 +114,15 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
     match command {
         Command::List(list) => list::run(cli, &list),
         Command::Status { names, form } => status::run(cli, &names, form.json),
-        Command::Show { name, property, value } => show::run(cli, name.as_deref(), &property, value),
+        Command::Show { name, property, value, form } => {
+            show::run(cli, name.as_deref(), &property, show::Form { bare: value, json: form.json })
+        }
         Command::Stats { http: true, .. } => {
             let config = cli.config.clone();
             http::run(move || stats::text(config.as_ref()))
         }
-        Command::Stats { names, format, http: false } => stats::run(cli, &names, format),
+        Command::Stats { names, format, http: false, form } => stats::run(cli, &names, format, form.json),
+        Command::Zramctl(words) => zramctl::run(cli, &words),
         Command::Doctor(form) => doctor::run(cli, form.json),
         Command::Report { file } => report::run(cli, file.as_deref()),
         Command::Check { files, form } => config::check(cli, &files, form.json),
@@ -126,10 +160,13 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
             let names = if words.all { overrides::objects(cli)? } else { words.names };
             Ok(connect::run(overrides::unset(cli, &names, words.change)))
         }
-        Command::Top { interval, iterations } => {
-            Ok(connect::run(top::run(interval, iterations, View::of(&read::config(cli.config.as_ref())))))
+        Command::Top { interval, iterations, form } => {
+            let config = View::of(&read::config(cli.config.as_ref()));
+            Ok(connect::run(top::run(interval, iterations, form.json, config)))
         }
-        Command::Monitor { json, stats } => Ok(connect::run(monitor::run(ask, Form { json, stats }))),
+        Command::Monitor { form, stats } => {
+            Ok(connect::run(monitor::run(ask, Form { json: form.json, stats })))
+        }
         Command::Reload(change) => Ok(noted(cli, connect::run(changes::reload(ask, change)))),
         Command::Create(words) => Ok(sized(cli, connect::run(changes::create(ask, &words)))),
         Command::Remove { names, change } => Ok(connect::run(changes::remove(ask, &names, change))),
@@ -174,7 +211,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Cli, clap::Error> {
-        parse(line.split_whitespace().map(OsString::from).collect())
+        parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
@@ -201,19 +238,73 @@ mod tests {
     }
 
     #[test]
-    fn options_of_zramctl_have_a_replacement() {
-        for (word, expected) in [
-            ("-r", Some("remove")),
-            ("--reset", Some("remove")),
-            ("-f", Some("create")),
-            ("-s5M", Some("create")),
-            ("--size=5M", Some("create")),
-            ("--raw", None),
-            ("stauts", None),
-            ("ä", None),
+    fn devices_are_set_up_and_reset_with_the_options_of_zramctl() {
+        for (line, expected) in [
+            ("zramdctl -f -s 512M -a lz4", (0, true, Some("512M"), Some("lz4"), false)),
+            ("zramdctl --find --size=512M", (0, true, Some("512M"), None, false)),
+            ("zramdctl -f", (0, true, None, None, false)),
+            ("zramdctl /dev/zram1 -s5M -t 4", (1, false, Some("5M"), None, false)),
+            ("zramdctl -r zram0 /dev/zram1", (2, false, None, None, true)),
+            ("zramdctl --no-pager zram0 --reset", (1, false, None, None, true)),
         ] {
-            let found = instead(word).map(|text| text.contains("remove"));
-            assert_eq!(found, expected.map(|command| command == "remove"), "{word}");
+            let Ok(Cli { command: Some(Command::Zramctl(words)), .. }) = parsed(line) else {
+                panic!("{line}")
+            };
+            let Zramctl { devices, find, size, algorithm, reset, .. } = &words;
+            assert_eq!(
+                (devices.len(), *find, size.as_deref(), algorithm.as_deref(), *reset),
+                expected,
+                "{line}"
+            );
+        }
+        for line in [
+            "zramdctl -r",
+            "zramdctl -s 5M",
+            "zramdctl -f zram0",
+            "zramdctl -f -a lz4",
+            "zramdctl -r zram0 -s 5M",
+        ] {
+            assert!(parsed(line).unwrap_err().to_string().contains("zramdctl -r DEVICE..."), "{line}");
+        }
+    }
+
+    #[test]
+    fn options_that_scripts_pass_are_accepted_everywhere() {
+        use clap::CommandFactory;
+        let mut command = Cli::command();
+        command.build();
+        for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
+            let has = |name: &str| one.get_arguments().any(|argument| argument.get_long() == Some(name));
+            assert!(has("no-pager") && has("quiet"), "{}", one.get_name());
+            // JSON is asked for in one way.
+            for json in one.get_arguments().filter(|argument| argument.get_long() == Some("json")) {
+                assert_eq!(json.get_short(), Some('J'), "{}", one.get_name());
+                let words: Vec<_> =
+                    json.get_possible_values().iter().map(|word| word.get_name().to_owned()).collect();
+                assert_eq!(words, ["pretty", "short", "off"], "{}", one.get_name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_shows_something_uses_a_pager() {
+        let is_paged = |line: &str| is_paged(&parsed(line).unwrap().command.unwrap());
+        for line in [
+            "list",
+            "status zram0",
+            "show",
+            "stats",
+            "doctor",
+            "cat-config",
+            "bench show",
+            "ramdisk snapshots a",
+        ] {
+            assert!(is_paged(&format!("zramdctl {line}")), "{line}");
+        }
+        for line in
+            ["top", "monitor", "stats --http", "bench run", "ramdisk save a", "reload", "init -n", "man"]
+        {
+            assert!(!is_paged(&format!("zramdctl {line}")), "{line}");
         }
     }
 }

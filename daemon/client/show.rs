@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::args::Cli;
+use serde_json::{Map, json};
+
+use super::args::{Cli, Json};
 use super::columns::Row;
 use super::out::escaped;
 use super::{connect, out, read, select};
@@ -17,9 +19,17 @@ use logic::view::View;
 use service::names::{device_path_or_none, ramdisk_path_or_none};
 
 /// Properties in their order: name and value.
-pub type Lines = Vec<(&'static str, String)>;
+pub type Lines = Vec<(&'static str, Value)>;
 
-pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Result<ExitStatus, Error> {
+/// Form of the result.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// Only the values.
+    pub bare: bool,
+    pub json: Json,
+}
+
+pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], form: Form) -> Result<ExitStatus, Error> {
     if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
         out::error(&format!("there is no property {unknown:?}{}", meant(unknown)));
         return Ok(ExitStatus::Usage);
@@ -45,22 +55,55 @@ pub fn run(cli: &Cli, name: Option<&str>, wanted: &[String], bare: bool) -> Resu
             }
         }
     };
-    out::text(&render(&properties, wanted, bare));
+    out::result(form.json, &document(&properties, wanted), || render(&properties, wanted, form.bare))?;
     Ok(ExitStatus::Success)
 }
 
-/// `Key=Value` lines: all, or the wanted ones in the order in which they are named.
+/// `Key=Value` lines: all, or the wanted ones in the order in which they are named. A list with columns has several, an empty one too.
 pub fn render(properties: &Lines, wanted: &[String], bare: bool) -> String {
-    let line = |(name, value): &(&str, String)| {
-        if bare { format!("{value}\n") } else { format!("{name}={value}\n") }
+    let lines = |(name, value): &(&str, Value)| -> String {
+        let mut values = texts(value);
+        if values.is_empty() {
+            values.push(String::new());
+        }
+        let line = |value: String| if bare { format!("{value}\n") } else { format!("{name}={value}\n") };
+        values.into_iter().map(line).collect()
     };
     if wanted.is_empty() {
-        return properties.iter().map(line).collect();
+        return properties.iter().map(lines).collect();
     }
     let named = |wanted: &String| -> String {
-        properties.iter().filter(|(name, _)| name == wanted).map(line).collect()
+        properties.iter().filter(|(name, _)| name == wanted).map(lines).collect()
     };
     wanted.iter().map(named).collect()
+}
+
+/// The same as JSON, with the types of the bus.
+fn document(properties: &Lines, wanted: &[String]) -> Map<String, serde_json::Value> {
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    let properties = properties.iter().filter(|(name, _)| is_wanted(name));
+    properties.map(|(name, value)| ((*name).to_owned(), json(value))).collect()
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Bool(value) => json!(value),
+        Value::I32(number) => json!(number),
+        Value::U32(number) => json!(number),
+        Value::U64(number) => json!(number),
+        Value::F64(number) => json!(number),
+        Value::Text(text) => json!(text),
+        Value::Device(name) => json!(device_path_or_none(name)),
+        Value::Ramdisk(name) => json!(ramdisk_path_or_none(name)),
+        Value::Texts(items) => json!(items),
+        Value::Numbered(items) => json!(items),
+        Value::Named(items) => json!(items),
+        Value::Counts(items) => json!(items),
+        Value::Threes(rows) => json!(rows),
+        Value::Fours(rows) => json!(rows),
+        Value::Fives(rows) => json!(rows),
+        Value::Settings(settings) => json!(settings),
+    }
 }
 
 /// The properties of the machine, without the state of the daemon and what `doctor` shows.
@@ -79,30 +122,24 @@ pub fn device(view: &DeviceView) -> Lines {
     lines(view).chain(swap.iter().flat_map(lines)).chain(view.mount.iter().flat_map(lines)).collect()
 }
 
-/// The lines of a table of properties, at least one for each.
-fn lines<T: Properties>(state: &T) -> impl Iterator<Item = (&'static str, String)> {
-    T::all().flat_map(|property| {
-        let mut values = texts(property.value(state));
-        if values.is_empty() {
-            values.push(String::new());
-        }
-        values.into_iter().map(move |value| (property.name, value))
-    })
+/// The values of a table of properties.
+fn lines<T: Properties>(state: &T) -> impl Iterator<Item = (&'static str, Value)> {
+    T::all().map(|property| (property.name, property.value(state)))
 }
 
 /// A value as text; several for a list with columns, the last of which may contain blanks.
-fn texts(value: Value) -> Vec<String> {
+fn texts(value: &Value) -> Vec<String> {
     let text = match value {
-        Value::Bool(yes) => if yes { "yes" } else { "no" }.to_owned(),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::I32(number) => number.to_string(),
         Value::U32(number) => number.to_string(),
         // As in systemctl.
         Value::U64(u64::MAX) => "infinity".to_owned(),
         Value::U64(number) => number.to_string(),
         Value::F64(number) => number.to_string(),
-        Value::Text(text) => escaped(&text, false),
-        Value::Device(name) => device_path_or_none(&name),
-        Value::Ramdisk(name) => ramdisk_path_or_none(&name),
+        Value::Text(text) => escaped(text, false),
+        Value::Device(name) => device_path_or_none(name),
+        Value::Ramdisk(name) => ramdisk_path_or_none(name),
         Value::Texts(items) => words(items),
         Value::Numbered(items) => words(items.iter().map(|(number, item)| format!("{number}:{item}"))),
         Value::Named(items) => words(items.iter().map(|(name, value)| format!("{name}={value}"))),
@@ -172,6 +209,18 @@ mod tests {
         fixture::golden("show-swap", &render(&device(&fixture::swap()), &[], false));
         fixture::golden("show-filesystem", &render(&device(&fixture::filesystem()), &[], false));
         fixture::golden("show-ramdisk", &render(&lines(&snapshot.ramdisks[1]).collect(), &[], false));
+    }
+
+    #[test]
+    fn as_json_values_have_the_types_of_the_bus() {
+        let document = document(&device(&fixture::swap()), &[]);
+        assert_eq!((&document["Name"], &document["Managed"]), (&json!("zram0"), &json!(true)));
+        assert!(document["SavedBytes"].is_u64() && document["CompressionRatio"].is_f64(), "{document:?}");
+        let wanted = ["Role".to_owned()];
+        assert_eq!(
+            super::document(&device(&fixture::swap()), &wanted),
+            Map::from_iter([("Role".to_owned(), json!("swap"))])
+        );
     }
 
     #[test]

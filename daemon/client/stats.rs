@@ -21,14 +21,16 @@ use logic::zswap::ZswapView;
 /// Prefix of all names.
 const PREFIX: &str = "zramd";
 
-pub fn run(cli: &Cli, names: &[String], format: StatsFormat) -> Result<ExitStatus, Error> {
+pub fn run(cli: &Cli, names: &[String], format: StatsFormat, form: Json) -> Result<ExitStatus, Error> {
     let (snapshot, _) = read::snapshot(cli.config.as_ref())?;
     let policies = read::policies();
     let (rows, unknown) = select::select(Row::all(&snapshot), names);
-    let text = match format {
-        StatsFormat::Prometheus => exposition(&snapshot, &rows, &policies, Dialect::Prometheus),
-        StatsFormat::Openmetrics => exposition(&snapshot, &rows, &policies, Dialect::OpenMetrics),
-        StatsFormat::Json => json(&snapshot, &rows)?,
+    let text = match (form, format) {
+        (Json::Pretty | Json::Short, _) => out::json(&document(&snapshot, &rows), form)?,
+        (Json::Off, StatsFormat::Prometheus) => exposition(&snapshot, &rows, &policies, Dialect::Prometheus),
+        (Json::Off, StatsFormat::Openmetrics) => {
+            exposition(&snapshot, &rows, &policies, Dialect::OpenMetrics)
+        }
     };
     out::data(&text);
     Ok(select::report(&unknown))
@@ -66,19 +68,18 @@ struct Sample<'a> {
     stats: &'a Stats,
 }
 
-fn json(snapshot: &Snapshot, rows: &[Row<'_>]) -> Result<String, Error> {
+fn document<'a>(snapshot: &Snapshot, rows: &[Row<'a>]) -> Document<'a> {
     let devices = Row::split(rows).0.into_iter().map(|view| Sample {
         name: &view.name,
         swap_used_bytes: view.swap.map(|swap| swap.used_bytes),
         stats: &view.stats,
     });
-    let document = Document {
+    Document {
         schema_version: SCHEMA_VERSION,
         timestamp_monotonic_usec: snapshot.timestamp_monotonic_usec,
         devices: devices.collect(),
         zswap: rows.iter().find_map(|row| row.zswap()),
-    };
-    out::json(&document, Json::Pretty)
+    }
 }
 
 /// The two text formats.
@@ -359,8 +360,7 @@ mod tests {
     #[test]
     fn json_has_every_counter() {
         let machine = fixture::machine();
-        let value: serde_json::Value =
-            serde_json::from_str(&json(&machine, &Row::all(&machine)).unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::to_value(document(&machine, &Row::all(&machine))).unwrap();
         assert_eq!(value["devices"][0]["stats"]["memory"]["same_pages"], 5000);
         assert_eq!(value["devices"][0]["swap_used_bytes"], 1300u64 << 20);
         assert_eq!(value["devices"].as_array().unwrap().len(), 5);

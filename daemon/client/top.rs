@@ -13,9 +13,12 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use ratatui::{DefaultTerminal, Frame};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, JoinHandle};
 
+use super::args::Json;
 use super::out;
 use super::top_rows::{COLUMNS, FIRST_FIGURE, GAP, Look, NOTHING, text};
 use engine::sample::{self, Detail};
@@ -23,7 +26,7 @@ use host::linux::{LinuxHost, files};
 use logic::error::{Error, ErrorKind};
 use logic::exit::ExitStatus;
 use logic::psi::Pressure;
-use logic::sample::Snapshot;
+use logic::sample::{MemoryView, SCHEMA_VERSION, Snapshot};
 use logic::table;
 use logic::view::View;
 use service::stream;
@@ -32,7 +35,12 @@ use service::stream;
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// Runs until the user ends it, or for a number of iterations.
-pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result<ExitStatus, Error> {
+pub async fn run(
+    interval: f64,
+    iterations: Option<u64>,
+    json: Json,
+    config: View,
+) -> Result<ExitStatus, Error> {
     if !INTERVALS.contains(&interval) {
         let message = format!("an interval of {interval} s makes no sense; write 0.1 to 3600");
         return Err(Error::new(ErrorKind::InvalidArgument, message));
@@ -41,7 +49,9 @@ pub async fn run(interval: f64, iterations: Option<u64>, config: View) -> Result
     // A delay must not cause a burst.
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut watch = Watch { config, before: None, ticks };
-    if iterations.is_none() && out::has_terminal() {
+    if json != Json::Off {
+        watch.print_json(iterations, json).await?;
+    } else if iterations.is_none() && out::has_terminal() {
         let end = match ratatui::try_init() {
             // Not dropped: that would print an error with `eprintln!`, which panics if the terminal has gone.
             Ok(terminal) => {
@@ -102,6 +112,22 @@ impl Watch {
         Ok(())
     }
 
+    /// Prints a document for each iteration.
+    async fn print_json(&mut self, iterations: Option<u64>, form: Json) -> Result<(), Error> {
+        let mut left = iterations;
+        while left != Some(0) && out::is_open() {
+            self.ticks.tick().await;
+            let read = self.read().await;
+            let look = self.look(read)?;
+            let memory = self.before.as_ref().map(|now| now.memory).unwrap_or_default();
+            let time = jiff::Zoned::now().strftime("%FT%T%.3f%:z").to_string();
+            let schema_version = SCHEMA_VERSION;
+            out::data(&out::json(&Sample { schema_version, time, memory, rows: look.json() }, form)?);
+            left = left.map(|left| left - 1);
+        }
+        Ok(())
+    }
+
     /// Draws on the whole screen, until the user ends it. A key neither interrupts a read nor waits for it.
     async fn live(&mut self, terminal: &mut DefaultTerminal) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::failed(format!("cannot use the terminal: {error}"));
@@ -130,6 +156,17 @@ impl Watch {
             terminal.draw(|frame| screen.draw(frame)).map_err(failed)?;
         }
     }
+}
+
+/// One sample as JSON.
+#[derive(Serialize)]
+struct Sample {
+    schema_version: u32,
+    /// RFC 3339.
+    time: String,
+    memory: MemoryView,
+    /// Devices, zswap and RAM disks.
+    rows: Vec<Map<String, Value>>,
 }
 
 /// Waits for a read; for ever if there is none.

@@ -1,5 +1,7 @@
 //! The content of `top`: rows of figures from two snapshots.
 
+use serde_json::{Map, Value};
+
 use super::cell::{Amounts, Cell};
 use logic::human::{human, signed};
 use logic::psi::Pressure;
@@ -11,29 +13,31 @@ use logic::zswap::ZswapView;
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
+    /// Its name in JSON.
+    json: &'static str,
     /// Order in which columns are left out where there is no room: the highest first.
     rank: u8,
     /// Its meaning, for the help.
     pub meaning: &'static str,
 }
 
-const fn column(name: &'static str, rank: u8, meaning: &'static str) -> Column {
-    Column { name, rank, meaning }
+const fn column(name: &'static str, json: &'static str, rank: u8, meaning: &'static str) -> Column {
+    Column { name, json, rank, meaning }
 }
 
 /// The columns in their order.
 pub const COLUMNS: [Column; 11] = [
-    column("NAME", 0, "device, zswap or RAM disk"),
-    column("ALGORITHM", 9, "compression"),
-    column("STORED", 1, "data, uncompressed"),
-    column("MEMORY", 2, "memory that it takes"),
-    column("RATIO", 3, "compression ratio"),
-    column("SAVED", 4, "memory saved"),
-    column("HEADROOM", 8, "data that still fits"),
-    column("SWAP USED", 5, "swap slots in use"),
-    column("IN/S", 6, "read from it per second"),
-    column("OUT/S", 7, "written to it per second"),
-    column("HUGE", 10, "share that does not compress"),
+    column("NAME", "name", 0, "device, zswap or RAM disk"),
+    column("ALGORITHM", "algorithm", 9, "compression"),
+    column("STORED", "stored_bytes", 1, "data, uncompressed"),
+    column("MEMORY", "memory_bytes", 2, "memory that it takes"),
+    column("RATIO", "ratio", 3, "compression ratio"),
+    column("SAVED", "saved_bytes", 4, "memory saved"),
+    column("HEADROOM", "headroom_bytes", 8, "data that still fits"),
+    column("SWAP USED", "swap_used_bytes", 5, "swap slots in use"),
+    column("IN/S", "read_bytes_per_second", 6, "read from it per second"),
+    column("OUT/S", "written_bytes_per_second", 7, "written to it per second"),
+    column("HUGE", "huge_share", 10, "share that does not compress"),
 ];
 /// Index of the first column with figures, which are aligned to the right.
 pub const FIRST_FIGURE: usize = 2;
@@ -72,6 +76,14 @@ impl Look {
         let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(text).collect()).collect();
         let figures: Vec<usize> = (FIRST_FIGURE..COLUMNS.len()).collect();
         screen + &table::render(&COLUMNS.each_ref().map(|column| column.name), &figures, &rows)
+    }
+
+    /// The rows as JSON objects; null for what has no figure.
+    pub fn json(&self) -> Vec<Map<String, Value>> {
+        let row = |row: &Row| {
+            COLUMNS.iter().zip(row).map(|(column, cell)| (column.json.to_owned(), cell.json())).collect()
+        };
+        self.rows.iter().map(row).collect()
     }
 
     /// The lines about the machine for a terminal of this width.

@@ -5,7 +5,7 @@
 //! notice that cannot be written is dropped.
 
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
-use std::process::ExitCode;
+use std::process::{ChildStdin, ExitCode};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::HostError;
@@ -26,6 +26,19 @@ static OUTPUT: Mutex<Output> = Mutex::new(Output::Open);
 
 fn output() -> MutexGuard<'static, Output> {
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The pager that results go to, if there is one.
+static PAGER: Mutex<Option<ChildStdin>> = Mutex::new(None);
+
+/// Sends results to a pager, and notices too if they go to a terminal.
+pub fn page(pager: ChildStdin) {
+    *PAGER.lock().unwrap_or_else(PoisonError::into_inner) = Some(pager);
+}
+
+/// Ends the input of the pager.
+pub fn end_page() {
+    PAGER.lock().unwrap_or_else(PoisonError::into_inner).take();
 }
 
 /// Standard output. If it was closed at the start, it is `/dev/null`: before `main`, the standard library opens that for each
@@ -57,8 +70,15 @@ fn write(text: &str, is_reply: bool) {
     if !matches!(*output, Output::Open) {
         return;
     }
-    let mut stdout = stdout().lock();
-    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    let mut pager = PAGER.lock().unwrap_or_else(PoisonError::into_inner);
+    let written = match &mut *pager {
+        Some(pager) => pager.write_all(text.as_bytes()),
+        None => {
+            let mut stdout = stdout().lock();
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+        }
+    };
+    if let Err(error) = written {
         *output = match error.kind() {
             ErrorKind::BrokenPipe if !is_reply => Output::Closed,
             _ => Output::Failed(HostError::io("standard output", "write", &error)),
@@ -109,7 +129,11 @@ pub fn question(text: &str) {
 
 /// Prints the output of another program as a notice, unchanged.
 pub fn forward(bytes: &[u8]) {
-    stderr().write_all(bytes).ok();
+    let mut pager = PAGER.lock().unwrap_or_else(PoisonError::into_inner);
+    match &mut *pager {
+        Some(pager) if notes_have_terminal() => pager.write_all(bytes).ok(),
+        _ => stderr().write_all(bytes).ok(),
+    };
 }
 
 /// The end of a program: the exit status of its command, or another one if that is success and a result could not be written.

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use crate::apart::command_for;
-use crate::support::{CTL, SETUP, WORKER, repository, setup, texts};
+use crate::support::{CTL, SETUP, WORKER, has_program, repository, setup, skip, texts};
 
 fn zramdctl(words: &[&str]) -> Output {
     command_for(CTL).args(words).output().unwrap()
@@ -53,13 +53,47 @@ fn users_of_zramctl_are_helped() {
     let other = zramdctl(&["/dev/null"]);
     assert_eq!(other.status.code(), Some(4));
     assert!(texts(&other).1.starts_with("error: /dev/null: "), "{other:?}");
-    for (words, command) in
-        [(&["-r", "/dev/zram77"][..], "remove"), (&["-f"], "create"), (&["-s", "5M"], "create")]
-    {
+    for words in [&["-r"][..], &["-s", "5M"], &["-f", "/dev/zram77"], &["-r", "/dev/zram77", "-s", "5M"]] {
         let output = zramdctl(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(texts(&output).1.contains(&format!("zramdctl {command}")), "{output:?}");
+        assert!(texts(&output).1.contains("zramdctl -r DEVICE..."), "{output:?}");
     }
+}
+
+#[test]
+fn long_output_on_a_terminal_is_paged() {
+    if !has_program("script") {
+        return skip("needs script(1) for a terminal");
+    }
+    let file = repository("config/example.toml");
+    let on_a_terminal = |words: &str, environment: &[(&str, &str)]| {
+        let line = format!("{CTL} --config {} {words}", file.display());
+        let mut command = command_for("script");
+        command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).stdin(Stdio::null());
+        for name in ["SYSTEMD_PAGER", "SYSTEMD_PAGERSECURE", "SUDO_UID", "PKEXEC_UID", "DOAS_USER"] {
+            command.env_remove(name);
+        }
+        let environment = environment.iter().copied();
+        let output =
+            command.env("TERM", "xterm").env("PAGER", "sed s/^/paged:/").envs(environment).output().unwrap();
+        assert!(output.status.success(), "{words}: {output:?}");
+        texts(&output).0
+    };
+    let paged = on_a_terminal("cat-config", &[]);
+    assert!(paged.lines().count() > 5 && paged.lines().all(|line| line.contains("paged:")), "{paged}");
+    for (words, environment) in [
+        ("cat-config --no-pager", &[][..]),
+        ("cat-config", &[("PAGER", "")]),
+        ("cat-config", &[("SYSTEMD_PAGER", "cat")]),
+        ("cat-config", &[("TERM", "dumb")]),
+        ("completions bash", &[]),
+    ] {
+        let plain = on_a_terminal(words, environment);
+        assert!(!plain.is_empty() && !plain.contains("paged:"), "{words} {environment:?}: {plain}");
+    }
+    // Without a terminal.
+    let output = zramdctl(&["--config", file.to_str().unwrap(), "cat-config"]);
+    assert!(!texts(&output).0.contains("paged:") && output.status.success(), "{output:?}");
 }
 
 /// A user of `zramdctl bench run` does not know the worker.

@@ -111,10 +111,10 @@ fn what_zramdctl_prints_as_json_is_as_its_schema_says() {
         ("doctor", &mistakes),
         ("report", &config),
         ("stats", &config),
+        ("cat-config", &config),
     ] {
         let form = match name {
             "report" => "-",
-            "stats" => "--format=json",
             _ => "--json",
         };
         let mut command = command_for(CTL);

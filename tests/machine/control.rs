@@ -463,7 +463,7 @@ fn waiting_for_a_change_can_be_cancelled() {
 #[test]
 fn monitor_sees_a_device_come_and_go() {
     let Some(session) = Session::begin("") else { return };
-    let mut command = session.command(&["monitor", "--json"]);
+    let mut command = session.command(&["monitor", "--json=short"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut child = Guarded(child);

@@ -262,7 +262,7 @@ pub fn adopt(ask_password: bool) -> ExitStatus {
         let mut jobs = Jobs::listen(&bus).await?;
         let job = bus.call(OBJECT, INTERFACE, "Adopt", &changes::forced(false)).await?;
         for line in jobs.wait(&job, "adopting").await? {
-            out::line(&line);
+            out::done(&line);
         }
         Ok(ExitStatus::Success)
     })
