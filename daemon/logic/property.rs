@@ -202,6 +202,7 @@ impl Properties for DeviceView {
             property("AlgorithmReason", Signal::Change, |view| text(view.algorithm_reason.word()), "Why: `config`, `benchmark`, `auto`, `fallback`, `kernel-default` or `unknown`."),
             property("AlgorithmParameters", Signal::Change, |view| Value::Named(view.algorithm_parameters.clone()), "Its parameters, as configured: the kernel shows none."),
             property("RecompressionAlgorithms", Signal::Change, |view| Value::Numbered(view.recompression_algorithms.clone()), "Secondary algorithms with their priorities (`recomp_algorithm`)."),
+            property("Streams", Signal::Change, |view| Value::U32(view.streams.unwrap_or(0)), "How many compressions run at once (`max_comp_streams`); 0 is no limit, as since Linux 6.15."),
             property("BackingDevice", Signal::Change, |view| text(&view.backing_device), "Where written-back pages go (`backing_dev`), or empty."),
             property("WritebackLimitBytes", Signal::Change, |view| Value::U64(view.writeback_limit_bytes.unwrap_or(u64::MAX)), "What may still be written back; the largest number when there is no limit."),
         ]

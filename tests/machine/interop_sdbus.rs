@@ -45,8 +45,8 @@ const CHECKS: [&str; 34] = [
     "StatsUpdated",
 ];
 
-/// Compiles the client; `None`, with the reason printed, without a compiler or the header.
-fn compiled(directory: &Path) -> Option<PathBuf> {
+/// Compiles a client; `None`, with the reason printed, without a compiler or the header.
+pub fn compiled(directory: &Path, source: &str) -> Option<PathBuf> {
     if !has_program("cc") {
         skip("needs a C compiler");
         return None;
@@ -62,7 +62,7 @@ fn compiled(directory: &Path) -> Option<PathBuf> {
     let program = directory.join("sdbus");
     let mut cc = Command::new("cc");
     cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    assert!(cc.arg(repository("tests/interop/sdbus.c")).arg("-lsystemd").status().unwrap().success());
+    assert!(cc.arg(repository(source)).arg("-lsystemd").status().unwrap().success());
     Some(program)
 }
 
@@ -70,7 +70,7 @@ fn compiled(directory: &Path) -> Option<PathBuf> {
 fn a_c_program_understands_us() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
-    let Some(program) = compiled(bus.bus().directory()) else { return };
+    let Some(program) = compiled(bus.bus().directory(), "tests/interop/sdbus.c") else { return };
     let output = Command::new(program).arg(bus.address()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     println!("{text}");
@@ -89,7 +89,7 @@ fn a_c_program_sees_devices_come_and_go() {
     }
     let _lock = real_kernel_lock();
     let Some(bus) = PrivateBus::start() else { return };
-    let Some(program) = compiled(bus.bus().directory()) else { return };
+    let Some(program) = compiled(bus.bus().directory(), "tests/interop/sdbus.c") else { return };
     let mut client =
         Command::new(program).args([bus.address(), "watch"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut added = None;

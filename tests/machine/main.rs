@@ -38,6 +38,7 @@ mod real_vm;
 mod rights;
 mod taken_over;
 mod waiting;
+mod zramctl;
 
 /// A program on this machine.
 fn command_for(program: impl AsRef<std::ffi::OsStr>) -> std::process::Command {
