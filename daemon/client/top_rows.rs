@@ -382,4 +382,14 @@ mod tests {
         assert_eq!(rows[1][2..4], [Cell::Bytes(5 * MIB), Cell::Empty]);
         assert_eq!(rows[2][1..], [const { Cell::Empty }; 10]);
     }
+
+    #[test]
+    fn rows_are_also_json() {
+        let now = Snapshot { devices: vec![device("zram0", 1, 0, 0)], ..Snapshot::default() };
+        let rows = Look::new(None, &now, None).json();
+        assert_eq!((rows.len(), rows[0].len()), (1, COLUMNS.len()));
+        assert_eq!((&rows[0]["name"], &rows[0]["stored_bytes"]), (&"zram0".into(), &(9 * MIB).into()));
+        // There is no rate without an earlier sample.
+        assert_eq!(rows[0]["read_bytes_per_second"], Value::Null);
+    }
 }
