@@ -281,6 +281,7 @@ mod tests {
             available_bytes: 512 * MIB,
             swap_total_bytes: 256 * MIB,
             swap_free_bytes: 246 * MIB,
+            ..MemoryView::default()
         };
         Snapshot { memory, devices, ..Snapshot::default() }
     }

@@ -18,6 +18,7 @@ use logic::maintain_report::Report;
 use logic::neighbours::Zswap;
 use logic::neighbours::programs::OtherManager;
 use logic::proc::{self, MountLine, SwapLine};
+use logic::psi::Pressure;
 use logic::ramdisk::Persist;
 use logic::ramdisk::place::ramdisk_mount;
 use logic::ramdisk::status::LoadState;
@@ -30,7 +31,7 @@ use logic::sample::{
 use logic::view::View;
 use logic::vm::{Tunable, VmView};
 use logic::work::Work;
-use logic::zswap::{Rejected, Rejection, ZswapView};
+use logic::zswap::{Rejected, Rejection, ZswapView, counter};
 
 /// Reads the machine. The configuration tells which tmpfs is ours; its problems are included.
 pub fn snapshot<H: Host>(host: &H, config: &View) -> Result<Snapshot, Error> {
@@ -106,10 +107,19 @@ fn devices<H: Host>(
     records: &BTreeMap<Target, Record>,
     detail: Detail,
 ) -> Result<(Snapshot, Vec<SwapLine>), Error> {
-    let meminfo = match detail {
-        Detail::Listed => proc::Memory::default(),
-        Detail::Full => gather::memory(host)?,
+    let (meminfo, vmstat, pressure) = match detail {
+        Detail::Listed => (proc::Memory::default(), String::new(), String::new()),
+        Detail::Full => {
+            let text = |file| host.text(file).or_else(absent::<String>);
+            (
+                gather::memory(host)?,
+                text(MachineFile::Vmstat)?,
+                host.text(MachineFile::MemoryPressure).unwrap_or_default(),
+            )
+        }
     };
+    let swapped = |name| counter(&vmstat, name).saturating_mul(host.page_size());
+    let stalled_usec = Pressure::parse(&pressure).map_or(0, |pressure| micros(pressure.some.total));
     let swaps: Vec<SwapLine> = gather::swaps(host)?;
     let mut snapshot = Snapshot {
         schema_version: SCHEMA_VERSION,
@@ -119,6 +129,9 @@ fn devices<H: Host>(
             available_bytes: meminfo.available_kib * 1024,
             swap_total_bytes: meminfo.swap_total_kib * 1024,
             swap_free_bytes: meminfo.swap_free_kib * 1024,
+            swapped_in_bytes: swapped("pswpin"),
+            swapped_out_bytes: swapped("pswpout"),
+            stalled_usec,
         },
         page_size_bytes: host.page_size(),
         ..Snapshot::default()
@@ -133,7 +146,7 @@ fn devices<H: Host>(
             Err(error) => return Err(error.into()),
         }
     }
-    snapshot.zswap = zswap(&around, records, meminfo)?;
+    snapshot.zswap = zswap(&around, records, meminfo, &vmstat)?;
     snapshot.ramdisks = disks(&around, records, config)?;
     for disk in &snapshot.ramdisks {
         let holder = snapshot.devices.iter_mut().find(|device| device.name == disk.device);
@@ -149,6 +162,7 @@ fn zswap<H: Host>(
     around: &Around<'_, H>,
     records: &BTreeMap<Target, Record>,
     meminfo: proc::Memory,
+    vmstat: &str,
 ) -> Result<Option<ZswapView>, HostError> {
     let host = around.host;
     let setting = |tunable| host.read_tunable(tunable).or_else(absent::<String>);
@@ -156,9 +170,9 @@ fn zswap<H: Host>(
     if !enabled && meminfo.zswapped_kib == 0 {
         return Ok(None);
     }
-    let (memory, vmstat) = match around.detail {
-        Detail::Listed => (gather::memory(host)?, String::new()),
-        Detail::Full => (meminfo, host.text(MachineFile::Vmstat).or_else(absent)?),
+    let memory = match around.detail {
+        Detail::Listed => gather::memory(host)?,
+        Detail::Full => meminfo,
     };
     let percent: u64 = setting(Tunable::ZswapMaxPool)?.parse().unwrap_or(0);
     let shrinker = setting(Tunable::ZswapShrinker)?;
@@ -182,7 +196,7 @@ fn zswap<H: Host>(
         timestamp_monotonic_usec: micros(host.monotonic()),
         ..ZswapView::default()
     };
-    view.count(&memory, &vmstat, host.page_size());
+    view.count(&memory, vmstat, host.page_size());
     Ok(Some(view))
 }
 

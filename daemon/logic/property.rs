@@ -180,6 +180,13 @@ impl Properties for Machine {
             property("TotalOriginalBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.orig_data_size)), "Uncompressed bytes stored on devices that zramd set up."),
             property("TotalCompressedBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.compr_data_size)), "Their compressed payload."),
             property("TotalMemoryUsedBytes", Signal::None, |at| Value::U64(at.snapshot.total(|stats| stats.memory.mem_used_total)), "Memory that holds it."),
+            property("MemoryTotalBytes", Signal::None, |at| Value::U64(at.snapshot.memory.total_bytes), "Memory of the machine (`MemTotal` of /proc/meminfo)."),
+            property("MemoryAvailableBytes", Signal::None, |at| Value::U64(at.snapshot.memory.available_bytes), "What of it programs can still have (`MemAvailable`)."),
+            property("SwapTotalBytes", Signal::None, |at| Value::U64(at.snapshot.memory.swap_total_bytes), "All swap, compressed or not (`SwapTotal`)."),
+            property("SwapFreeBytes", Signal::None, |at| Value::U64(at.snapshot.memory.swap_free_bytes), "What of it is free (`SwapFree`)."),
+            property("SwappedInBytes", Signal::None, |at| Value::U64(at.snapshot.memory.swapped_in_bytes), "Bytes read from all swap since boot (`pswpin` of /proc/vmstat)."),
+            property("SwappedOutBytes", Signal::None, |at| Value::U64(at.snapshot.memory.swapped_out_bytes), "Bytes written to it since boot (`pswpout` of /proc/vmstat)."),
+            property("MemoryStalledUSec", Signal::None, |at| Value::U64(at.snapshot.memory.stalled_usec), "Time since boot in which some task waited for memory, in microseconds (`some` of /proc/pressure/memory); 0 if the kernel does not tell."),
         ]
         .into_iter()
     }

@@ -61,7 +61,7 @@ pub struct Snapshot {
     pub is_outranked: bool,
 }
 
-/// Memory and swap of the machine, from `/proc/meminfo`.
+/// Memory and swap of the machine, from `/proc/meminfo` where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryView {
@@ -73,6 +73,15 @@ pub struct MemoryView {
     pub swap_total_bytes: u64,
     /// `SwapFree` in bytes.
     pub swap_free_bytes: u64,
+    /// Bytes read from swap since boot (`pswpin` of `/proc/vmstat`).
+    #[serde(default)]
+    pub swapped_in_bytes: u64,
+    /// Bytes written to swap since boot (`pswpout`).
+    #[serde(default)]
+    pub swapped_out_bytes: u64,
+    /// Time since boot in which tasks waited for memory, in microseconds (`some` of `/proc/pressure/memory`); 0 without PSI.
+    #[serde(default)]
+    pub stalled_usec: u64,
 }
 
 /// Use of a device.

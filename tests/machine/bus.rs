@@ -276,6 +276,12 @@ fn every_property_has_its_place_in_the_description() {
         ("org.zramd1.Manager", "TotalOriginalBytes"),
         ("org.zramd1.Manager", "TotalCompressedBytes"),
         ("org.zramd1.Manager", "TotalMemoryUsedBytes"),
+        // They change from one reading to the next.
+        ("org.zramd1.Manager", "MemoryAvailableBytes"),
+        ("org.zramd1.Manager", "SwapFreeBytes"),
+        ("org.zramd1.Manager", "SwappedInBytes"),
+        ("org.zramd1.Manager", "SwappedOutBytes"),
+        ("org.zramd1.Manager", "MemoryStalledUSec"),
         // In `zswap`, which is null without it.
         ("org.zramd1.Manager", "ZswapEnabled"),
         ("org.zramd1.Manager", "ZswapManaged"),

@@ -13,6 +13,8 @@ pub const PLACES: [(&str, &[(&str, &str)]); 5] = [
             ("Capabilities", "/capabilities"),
             ("SupportedAlgorithms", "/devices/0/supported_algorithms"),
             ("PressureLevel", "/pressure_level"),
+            ("MemoryTotalBytes", "/memory/total_bytes"),
+            ("SwapTotalBytes", "/memory/swap_total_bytes"),
             ("PressureReason", "/pressure_reason"),
             ("LastMaintenanceMonotonic", "/maintenance/last_maintenance_monotonic"),
         ],

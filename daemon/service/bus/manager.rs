@@ -47,7 +47,23 @@ impl Object for Manager {
 }
 
 /// The properties in TotalsUpdated.
-pub(crate) const TOTALS: [&str; 3] = ["TotalOriginalBytes", "TotalCompressedBytes", "TotalMemoryUsedBytes"];
+pub(crate) const TOTALS: [&str; 15] = [
+    "TotalOriginalBytes",
+    "TotalCompressedBytes",
+    "TotalMemoryUsedBytes",
+    "MemoryTotalBytes",
+    "MemoryAvailableBytes",
+    "SwapTotalBytes",
+    "SwapFreeBytes",
+    "SwappedInBytes",
+    "SwappedOutBytes",
+    "MemoryStalledUSec",
+    "ZswapOriginalDataBytes",
+    "ZswapMemoryUsedBytes",
+    "ZswapReadBytes",
+    "ZswapWrittenBytes",
+    "ZswapBackingWrittenBytes",
+];
 
 fn interval(milliseconds: u32) -> Duration {
     Duration::from_millis(u64::from(milliseconds))
@@ -302,8 +318,8 @@ impl Manager {
         self.core.subscribe(&call, interval(interval_ms), selection, Some(time)).await
     }
 
-    /// The totals of one moment: those of the properties, and StatsTimestampMonotonic, microseconds since boot (CLOCK_MONOTONIC);
-    /// sent to those only who called SubscribeTo.
+    /// The totals of one moment: those of the properties for memory, swap, zswap and all devices, and StatsTimestampMonotonic,
+    /// microseconds since boot (CLOCK_MONOTONIC); sent to those only who called SubscribeTo.
     #[zbus(signal)]
     pub(crate) async fn totals_updated(
         emitter: &SignalEmitter<'_>,
