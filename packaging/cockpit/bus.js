@@ -78,6 +78,12 @@ export class Daemon extends EventTarget {
         return (await this.#look.call(path, name, method, values, { type }))[0];
     }
 
+    /** What the configuration says of a section, by key: section, key, value, what follows, origin, file, line. Empty if the daemon does not tell. */
+    async configured(section) {
+        const { v: rows } = await this.ask(ROOT, "org.freedesktop.DBus.Properties", "Get", "ss", MANAGER, "Configuration").catch(() => ({ v: [] }));
+        return new Map(rows.filter(([name]) => name === section).map(row => [row[1], row]));
+    }
+
     /** Waits for the end of a job. Returns its properties. */
     async ended(path) {
         if (!this.get(path, JOB).Result)

@@ -1,5 +1,6 @@
 // Elements, and lists of elements that keep their identity (and so the focus) when what they show changes.
 
+const _ = cockpit.gettext;
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(element, attributes, children) {
@@ -11,7 +12,7 @@ function fill(element, attributes, children) {
         else if (value !== false && value !== null && value !== undefined)
             element.setAttribute(name, value);
     }
-    element.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+    element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
     return element;
 }
 
@@ -70,9 +71,32 @@ export function withCommands(text) {
     return text.split("`").map((part, index) => index % 2 ? h("code", null, part) : part);
 }
 
+/** A list of facts. `show` has it show names with their values; those without a value are left out. */
+export function facts() {
+    const element = h("dl", { class: "facts" });
+    return {
+        element,
+        show(rows) {
+            sync(element, rows.filter(([, value]) => value), ([name]) => name, ([name]) => {
+                const value = h("dd");
+                const row = h("div", null, h("dt", null, name), value);
+                row.update = ([, text]) => say(value, text);
+                return row;
+            });
+        },
+    };
+}
+
+/** A button in the first cell of a row that shows the cells `more` of this row; only narrow screens have it. */
+export function details(name) {
+    const button = h("button", { type: "button", class: "details", "aria-expanded": "false", "aria-label": cockpit.format(_("Details of $0"), name) }, _("Details"));
+    button.addEventListener("click", () => put(button, "aria-expanded", button.closest("tr").classList.toggle("open")));
+    return button;
+}
+
 /** A table cell that is labelled on narrow screens, where each row is a block of its own. */
 export function cell(label, ...children) {
-    return h("td", { role: "cell", "data-label": label }, ...children);
+    return h("td", { role: "cell", "data-label": label || null }, ...children);
 }
 
 /** A table with a caption for screen readers. */

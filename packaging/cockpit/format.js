@@ -2,30 +2,36 @@
 
 const _ = cockpit.gettext;
 
-const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-/** "The largest number" on the bus, which JavaScript rounds. */
-const LARGEST = 2 ** 64 - 2 ** 12;
+const UNITS = [_("$0 KiB"), _("$0 MiB"), _("$0 GiB"), _("$0 TiB"), _("$0 PiB"), _("$0 EiB")];
 
-function number(value, digits) {
-    return value.toLocaleString(cockpit.language?.replace("_", "-") || "en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const language = () => cockpit.language?.replace("_", "-") || "en";
+
+/** A number with this many digits after the point, without separators of thousands, as the daemon writes it. */
+export function number(value, digits) {
+    return value.toLocaleString(language(), { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
 }
 
 /** Bytes, as the other programs of zramd write them. */
 export function bytes(value) {
     if (value < 1024)
-        return `${value} B`;
+        return cockpit.format(_("$0 B"), Math.round(value));
     let power = 0;
     let amount = value / 1024;
     while (amount >= 1023.95 && power < UNITS.length - 1) {
         amount /= 1024;
         power += 1;
     }
-    return `${number(amount, 1)} ${UNITS[power]}`;
+    return cockpit.format(UNITS[power], number(amount, 1));
 }
 
-/** Bytes, or a word for "no limit". */
-export function limit(value) {
-    return value === 0 || value >= LARGEST ? _("none") : bytes(value);
+/** Bytes a second. */
+export function rate(value) {
+    return cockpit.format(_("$0/s"), bytes(value));
+}
+
+/** A share, 0 to 1. */
+export function percent(share) {
+    return cockpit.format(_("$0 %"), number(share * 100, 0));
 }
 
 /** A ratio. */
@@ -35,13 +41,18 @@ export function ratio(value) {
 
 /** Nanoseconds as microseconds. */
 export function microseconds(nanoseconds) {
-    return `${number(nanoseconds / 1000, 1)} µs`;
+    return cockpit.format(_("$0 µs"), number(nanoseconds / 1000, 1));
 }
 
 /** The time of day and date of microseconds since 1970. */
 export function time(microsecondsSince1970) {
     const date = new Date(microsecondsSince1970 / 1000);
-    return date.toLocaleString(cockpit.language?.replace("_", "-") || "en", { dateStyle: "medium", timeStyle: "short" });
+    return date.toLocaleString(language(), { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** The time of day of milliseconds since 1970. */
+export function clock(millisecondsSince1970) {
+    return new Date(millisecondsSince1970).toLocaleTimeString(language(), { timeStyle: "short" });
 }
 
 /** The same as an element of a table; never is "–". */

@@ -1,60 +1,87 @@
 // The page: what the daemon shows, from top to bottom.
 
-import { DEVICE, RAMDISK, Daemon, JOB, MANAGER, ROOT } from "./bus.js";
+import { DEVICE, Daemon, MANAGER, RAMDISK, ROOT } from "./bus.js";
 import { Benchmark } from "./benchmark.js";
-import { Chart } from "./chart.js";
+import { Charts } from "./chart.js";
 import { Devices, inMemory, used } from "./devices.js";
 import * as dialogs from "./dialogs.js";
-import { Ramdisks } from "./ramdisks.js";
 import { h, put, say, sync, withCommands } from "./dom.js";
-import { bytes } from "./format.js";
+import { icon } from "./icons.js";
+import { Jobs } from "./jobs.js";
+import { Overview } from "./overview.js";
+import { Ramdisks } from "./ramdisks.js";
 import { REMEDIES } from "./remedies.js";
 import { load as loadSchema } from "./schema.js";
+import { absent, unconfigured } from "./start.js";
 import { followTheme } from "./theme.js";
+import { Zswap } from "./zswap.js";
 
 const _ = cockpit.gettext;
 
-/** Bytes below which the sentence at the top says that next to nothing is stored, as that of `zramdctl status`. */
-const WORTH_MENTIONING = 1 << 20;
+/** Kinds of remedies whose button does all that the text of the remedy says. */
+const SAME = ["activate", "reload", "save"];
+
+/** What the figures of one moment say of the time since those before; the rates are unknown at first, and after a restart. */
+function sampled(daemon, before) {
+    const { manager, heard } = daemon;
+    const devices = used(daemon).map(object => object[DEVICE]);
+    const sum = value => devices.reduce((total, device) => total + value(device), 0);
+    const seconds = (manager.StatsTimestampMonotonic - before?.StatsTimestampMonotonic) / 1e6;
+    const since = name => (seconds > 0 && manager[name] >= before[name] ? (manager[name] - before[name]) / seconds : NaN);
+    return {
+        time: heard,
+        memory: manager.MemoryTotalBytes - manager.MemoryAvailableBytes,
+        stored: sum(inMemory) + manager.ZswapOriginalDataBytes,
+        used: sum(device => device.MemoryUsedBytes) + manager.ZswapMemoryUsedBytes,
+        came: since("SwappedInBytes"),
+        out: since("SwappedOutBytes"),
+        waited: Math.min(since("MemoryStalledUSec") / 1e6, 1),
+    };
+}
 
 class Page {
     daemon = new Daemon();
     schema = { device: {}, ramdisk: {} };
     #admin = cockpit.permission({ admin: true });
-    #chart = new Chart();
-    #gain = h("p", { class: "gain" });
-    #count = h("p");
+    #charts = new Charts();
+    #before = null;
     #notice = h("div", { role: "alert", class: "notice" });
-    #readOnly = h("p", { class: "notice info" }, _("You see everything, but changes need administrative access."));
-    #jobs = h("ul", { class: "jobs", "aria-label": _("Jobs") });
-    #said = h("div", { role: "status", class: "hidden" });
-    #failure = h("div", { role: "alert" });
+    #readOnly = h("p", { class: "notice info" }, icon("note"), _("You see everything, but changes need administrative access."));
     #problems = h("ul", { class: "problems" });
     #problemSection = h("section", { "aria-labelledby": "problems-title" },
-        h("h2", { id: "problems-title" }, _("Problems")), this.#problems);
-    #pressure = h("p");
+        h("h2", { id: "problems-title", tabindex: -1 }, _("Problems")), this.#problems);
+    #pressure = h("p", { class: "pressure" });
     #overrides = h("ul", { class: "overrides" });
     #overrideSection = h("section", { "aria-labelledby": "overrides-title" },
         h("h2", { id: "overrides-title" }, _("Until the next boot")), this.#overrides);
+    jobs = new Jobs(this.daemon);
+    #overview = new Overview(this.daemon);
     devices = new Devices(this);
     ramdisks = new Ramdisks(this);
+    #zswap = new Zswap(this.daemon);
     #benchmark = new Benchmark(this);
-    #ended = new Set();
+    #absent = absent(this);
+    #unconfigured = unconfigured(this);
 
     start(main) {
         const { devices, ramdisks } = this;
         this.body = h("div", { hidden: true },
-            this.#problemSection,
-            h("section", { "aria-labelledby": "memory-title" },
-                h("h2", { id: "memory-title" }, _("Memory")), this.#pressure, this.#chart.element),
-            devices.element, ramdisks.element, this.#overrideSection, this.#benchmark.element);
-        main.append(h("header", null, h("h1", null, _("Compressed memory")), this.#gain, this.#count), this.#notice, this.#readOnly,
-                    this.#failure, this.#jobs, this.#said, this.body);
-        this.#admin.addEventListener("changed", () => this.#allow());
-        this.#allow();
+            this.#overview.element, this.#problemSection, this.#unconfigured, devices.element, this.#overrideSection, ramdisks.element,
+            this.#zswap.element,
+            h("section", { "aria-labelledby": "time-title" },
+                h("h2", { id: "time-title" }, _("Over time")), this.#pressure, this.#charts.element),
+            this.#benchmark.element);
+        main.append(h("h1", null, _("Compressed memory")), this.#readOnly, this.#notice, this.jobs.element, this.jobs.said, this.#absent, this.body);
+        this.#admin.addEventListener("changed", () => this.allow());
+        this.allow();
         this.daemon.addEventListener("changed", () => this.#show());
         this.daemon.addEventListener("figures", () => {
-            this.#sample();
+            const { manager } = this.daemon;
+            // A sample that was sent twice says nothing of the time between.
+            if (manager.StatsTimestampMonotonic !== this.#before?.StatsTimestampMonotonic) {
+                this.#charts.add(sampled(this.daemon, this.#before));
+                this.#before = { ...manager };
+            }
             this.#show();
         });
         this.daemon.start();
@@ -69,16 +96,21 @@ class Page {
         return h("button", { type: "button", "data-change": true, "aria-label": label, disabled: !this.#admin.allowed, onclick: action }, text);
     }
 
-    /** Starts a job whose progress and end are among the jobs. What it refuses at once is shown below the title. */
+    /** Starts a job and follows it. What it refuses at once is shown as a failed one. */
     async run(path, name, method, type, ...values) {
-        this.#failure.replaceChildren();
+        let job;
         try {
-            const job = await this.daemon.ended(await this.daemon.call(path, name, method, type, ...values));
-            if (job.Result !== "done")
-                this.#fail(job.Message || job.Result);
+            job = await this.daemon.call(path, name, method, type, ...values);
         } catch (error) {
-            this.#fail(error.message);
+            this.jobs.fail(error.message);
+            return;
         }
+        await this.jobs.follow(job).catch(() => {});
+    }
+
+    /** Follows a job whose failure a dialog shows. */
+    follow(path) {
+        return this.jobs.follow(path, { failures: false });
     }
 
     /** A form that changes keys of a section. */
@@ -101,17 +133,13 @@ class Page {
             fields: [...keys, duration, force],
             button: _("Apply"),
             preview: values => dialogs.planOf(daemon, { [section]: changed() }, options(values)),
-            apply: async values => daemon.ended(
+            apply: async values => this.follow(
                 await daemon.call(ROOT, MANAGER, "Configure", "a{sa{sv}}a{sv}", { [section]: changed() }, options(values))),
         });
     }
 
-    #fail(message) {
-        this.#failure.replaceChildren(h("div", { class: "notice" }, h("p", null, withCommands(message)),
-            h("button", { type: "button", onclick: () => this.#failure.replaceChildren() }, _("Close"))));
-    }
-
-    #allow() {
+    /** Switches buttons for changes on or off. */
+    allow() {
         const { allowed } = this.#admin;
         this.#readOnly.hidden = allowed !== false;
         document.querySelectorAll("button[data-change]").forEach(button => {
@@ -119,28 +147,28 @@ class Page {
         });
     }
 
-    #sample() {
-        const devices = used(this.daemon).map(object => object[DEVICE]);
-        const sum = value => devices.reduce((total, device) => total + value(device), 0);
-        this.#chart.add({ time: this.daemon.heard, stored: sum(inMemory), used: sum(device => device.MemoryUsedBytes) });
-    }
-
     #show() {
         const { daemon } = this;
         this.#tellState();
         const there = daemon.manager.Version !== undefined;
-        this.body.hidden = this.#gain.hidden = this.#count.hidden = this.#jobs.hidden = !there;
+        this.body.hidden = this.jobs.element.hidden = !there;
+        this.#absent.hidden = daemon.state !== "gone" || Boolean(daemon.reason);
         if (!there) {
-            this.#chart.clear();
+            this.#charts.clear();
+            this.#before = null;
             return;
         }
-        this.#tellGain();
+        const { manager } = daemon;
+        this.#unconfigured.hidden = Boolean(manager.ConfigFiles?.length || used(daemon).length || daemon.having(RAMDISK).length);
+        this.#overview.show();
         this.#tellProblems();
         this.#tellPressure();
         this.#tellOverrides();
-        this.#tellJobs();
+        this.jobs.show();
         this.devices.show();
+        this.devices.element.hidden = !this.#unconfigured.hidden;
         this.ramdisks.show();
+        this.#zswap.show();
         this.#benchmark.show();
     }
 
@@ -148,7 +176,7 @@ class Page {
         const { state, reason, heard } = this.daemon;
         let text = "";
         if (state === "gone") {
-            text = reason || _("zramd does not run, so nothing is known about compressed memory. `systemctl enable --now zramd` starts it. Devices keep working without it.");
+            text = reason;
         } else if (state === "silent") {
             text = heard
                 ? cockpit.format(_("zramd does not answer. The figures are those of $0. $1"), new Date(heard).toLocaleTimeString(), reason)
@@ -156,34 +184,9 @@ class Page {
         }
         if (this.#notice.dataset.text !== text) {
             this.#notice.dataset.text = text;
-            this.#notice.replaceChildren(...text ? [h("p", null, withCommands(text))] : []);
+            this.#notice.replaceChildren(...text ? [icon("error"), h("p", null, withCommands(text))] : []);
         }
         put(document.body, "data-state", state);
-    }
-
-    #tellGain() {
-        const devices = used(this.daemon);
-        const stored = role => devices.filter(object => object[DEVICE].Role === role)
-                .reduce((sum, object) => sum + inMemory(object[DEVICE]), 0);
-        const kinds = [[stored("swap"), _("$0 of programs")], [stored("filesystem"), _("$0 of files")], [stored("raw"), _("$0 of other data")]];
-        const words = kinds.filter(([amount]) => amount >= WORTH_MENTIONING).map(([amount, text]) => cockpit.format(text, bytes(amount)));
-        const total = kinds.reduce((sum, [amount]) => sum + amount, 0);
-        const memory = devices.reduce((sum, object) => sum + object[DEVICE].MemoryUsedBytes, 0);
-        let sentence = _("Next to nothing is stored in compressed memory yet.");
-        if (!devices.length)
-            sentence = _("No zram device is in use.");
-        else if (words.length && total > memory)
-            sentence = cockpit.format(_("$0 are in $1 of memory, which saves $2."), words.join(_(" and ")), bytes(memory), bytes(total - memory));
-        else if (words.length)
-            sentence = cockpit.format(_("$0 are in $1 of memory, which saves nothing."), words.join(_(" and ")), bytes(memory));
-        say(this.#gain, sentence);
-        const disks = this.daemon.having(RAMDISK).length;
-        const problems = (this.daemon.manager.ProblemDetails || []).length;
-        say(this.#count, [
-            cockpit.format(cockpit.ngettext("$0 zram device", "$0 zram devices", devices.length), devices.length),
-            cockpit.format(cockpit.ngettext("$0 RAM disk", "$0 RAM disks", disks), disks),
-            problems ? cockpit.format(cockpit.ngettext("$0 problem", "$0 problems", problems), problems) : _("no problems"),
-        ].join(" · "));
     }
 
     /** What a click can do about a problem: the text of the button, and the action. */
@@ -215,9 +218,12 @@ class Page {
         const levels = { error: _("Error"), warning: _("Warning"), note: _("Note") };
         sync(this.#problems, problems, problem => problem.join("\n"), ([level, code, object, message, remedy]) => {
             const [text, action] = this.#remedy(code, object) || [];
+            // The button does it.
+            const isDone = action && SAME.includes(REMEDIES[code]);
             return h("li", { "data-code": code, class: level },
-                h("b", { class: "level" }, levels[level] || level), " ", message,
-                h("p", null, withCommands(remedy), action && [" ", this.button(text, action, `${text} (${object})`)]));
+                icon(level in levels ? level : "note"),
+                h("div", null, h("b", { class: "level" }, levels[level] || level), " ", message, !isDone && h("p", null, withCommands(remedy))),
+                action && this.button(text, action, `${text} (${object})`));
         });
     }
 
@@ -234,41 +240,12 @@ class Page {
         const sections = [...new Set(overrides.map(([section]) => section))];
         sync(this.#overrides, sections, section => section, section => {
             const text = h("span");
-            const item = h("li", null, h("b", null, section), " ", text, " ", this.button(_("Undo"), () => this.run(
+            const item = h("li", null, h("span", null, h("b", null, section), " ", text), this.button(_("Undo"), () => this.run(
                 ROOT, MANAGER, "UnsetOverride", "sa{sv}", section, {}), cockpit.format(_("Undo what holds for $0 until the next boot"), section)));
             item.update = () => {
                 const own = (this.daemon.manager.Overrides || []).filter(([object]) => object === section);
                 say(text, own.map(([, key, value, configured]) => configured
                     ? cockpit.format(_("$0 = $1 instead of $2"), key, value, configured) : `${key} = ${value}`).join(", "));
-            };
-            return item;
-        });
-    }
-
-    #tellJobs() {
-        const { daemon } = this;
-        const jobs = daemon.having(JOB);
-        sync(this.#jobs, jobs, job => job.path, ({ path }) => {
-            const title = h("span");
-            const progress = h("progress", { max: 1 });
-            const message = h("span");
-            const cancel = this.button(_("Cancel"), () => daemon.call(path, JOB, "Cancel", "").catch(error => this.#fail(error.message)));
-            const item = h("li", null, title, " ", progress, " ", message, " ", cancel);
-            item.update = ({ [JOB]: job }) => {
-                const name = [job.Type, job.Object].filter(Boolean).join(" ");
-                say(title, name);
-                put(progress, "aria-label", name);
-                put(progress, "value", job.Progress || null);
-                progress.hidden = cancel.hidden = Boolean(job.Result);
-                const words = { done: _("done"), failed: _("failed"), cancelled: _("cancelled"), postponed: _("postponed") };
-                say(message, job.Result ? `${words[job.Result] || job.Result}: ${job.Message}` : "");
-                put(item, "data-result", job.Result || null);
-                // The number of a job is used again after a restart of the daemon.
-                const once = `${path} ${job.StartTimestampMonotonic}`;
-                if (job.Result && !this.#ended.has(once)) {
-                    this.#ended.add(once);
-                    say(this.#said, `${name}: ${message.textContent}`);
-                }
             };
             return item;
         });

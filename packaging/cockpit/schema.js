@@ -15,7 +15,7 @@ export async function load() {
 }
 
 /** The values that a key can have, for people. */
-export function allowed(schema) {
+function allowed(schema) {
     return schema?.description?.split("\n").at(-1) || "";
 }
 

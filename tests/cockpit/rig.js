@@ -87,6 +87,13 @@ export class Rig {
         execFileSync(path.join(REPOSITORY, "packaging/install"), ["--cockpit", "--destdir", rig.directory]);
         fs.mkdirSync(path.join(rig.directory, "usr/share/zramd"));
         fs.copyFileSync(path.join(REPOSITORY, "config/zramd.schema.json"), path.join(rig.directory, "usr/share/zramd/zramd.schema.json"));
+        fs.mkdirSync(path.join(rig.directory, "usr/bin"));
+        fs.symlinkSync(path.join(PROGRAMS, "zramdctl"), path.join(rig.directory, "usr/bin/zramdctl"));
+        // Writes down what it is asked for, or refuses.
+        fs.writeFileSync(path.join(rig.directory, "usr/bin/systemctl"), `#!/bin/sh
+[ "$(cat ${rig.directory}/systemctl)" != refuse ] || { echo 'Failed to enable unit' >&2; exit 1; }
+echo "$*" >${rig.directory}/systemctl
+`, { mode: 0o755 });
         await rig.makePlace();
         await rig.startBus();
         await rig.startDaemon();
@@ -95,6 +102,15 @@ export class Rig {
 
     write(config) {
         fs.writeFileSync(path.join(this.directory, "etc/zramd.toml"), config);
+    }
+
+    /** What the page has asked systemctl for, while that is to accept it: there is no systemd here. */
+    get systemctl() {
+        return fs.readFileSync(path.join(this.directory, "systemctl"), "utf8");
+    }
+
+    set systemctl(text) {
+        fs.writeFileSync(path.join(this.directory, "systemctl"), text);
     }
 
     async startBus() {
@@ -137,6 +153,7 @@ export class Rig {
             mount -t overlay none ${layers(`${this.directory}/usr`, COCKPIT_ROOT && `${COCKPIT_ROOT}/usr`, "/usr")} /usr
             ${other}
             mkdir -p /run/dbus && mount -t tmpfs none /run/dbus && ln -s ${this.directory}/socket /run/dbus/system_bus_socket
+            mkdir -p /var/log/pcp && mount -t tmpfs none /var/log/pcp
             ${bind("etc", "/etc/zramd")} && ${bind("var", "/var/lib/zramd")} && ${hide}
             echo ready && exec env -u PASSWORD sleep infinity`;
         this.place = start("unshare", ["--mount", "--propagation", "private", "sh", "-ec", script],
@@ -162,6 +179,17 @@ export class Rig {
     /** The file of lasting changes. */
     dropIn() {
         return fs.readFileSync(path.join(this.directory, "etc/zramd.toml.d/99-zramdctl.toml"), "utf8");
+    }
+
+    /** Whether Cockpit can show recordings of Performance Co-Pilot here. */
+    static hasHistory = fs.existsSync(path.join(COCKPIT_ROOT || "/", "usr/lib/cockpit/cockpit-pcp"));
+
+    /** Has this many minutes recorded, as tests/cockpit/record-history says. */
+    record(minutes) {
+        this.inside("sh", "-ec", `ldconfig
+            directory=/var/log/pcp/pmlogger/$(hostname)
+            mkdir -p $directory
+            /usr/bin/python3 ${import.meta.dirname}/record-history $directory/20200101 ${minutes}`);
     }
 
     /** Runs `zramdctl`. */
@@ -268,7 +296,7 @@ export class Rig {
         for (const child of [...children])
             await end(child);
         fs.rmSync(this.directory, { recursive: true });
-        for (const mountPoint of ["/etc/zramd", "/var/lib/zramd"]) {
+        for (const mountPoint of ["/etc/zramd", "/var/lib/zramd", "/var/log/pcp"]) {
             // It stays if it has files.
             if (fs.existsSync(mountPoint) && !fs.readdirSync(mountPoint).length)
                 fs.rmdirSync(mountPoint);

@@ -1,4 +1,4 @@
-// Wake-ups of the daemon with the page visible, hidden and closed, as a table for packaging/docs/cockpit.md. Run by tests/cockpit/run --wake-ups.
+// Wake-ups and processor time of the daemon with the page visible, hidden and closed, as a table for packaging/docs/cockpit.md. Run by tests/cockpit/run --wake-ups.
 
 import fs from "node:fs";
 import { Rig, closeBrowser, open } from "./rig.js";
@@ -18,17 +18,24 @@ function switches() {
     return Number(status.match(/^voluntary_ctxt_switches:\s+(\d+)/m)[1]);
 }
 
-/** Context switches and figures of all runs, by the state of the page. */
+/** Milliseconds of processor time of all its threads, also of those that have ended; in steps of the clock of the kernel. */
+function busy() {
+    const fields = fs.readFileSync(`/proc/${rig.daemon.pid}/stat`, "utf8").split(") ")[1].split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Context switches, processor time and figures of all runs, by the state of the page. */
 const found = new Map();
 
 async function measure(name) {
     const figures = await rig.count("TotalsUpdated");
-    const before = switches();
+    const [before, busyBefore] = [switches(), busy()];
     await new Promise(resolve => setTimeout(resolve, SECONDS * 1000));
-    const after = switches();
-    const columns = found.get(name) || [[], []];
+    const [after, busyAfter] = [switches(), busy()];
+    const columns = found.get(name) || [[], [], []];
     columns[0].push(after - before);
-    columns[1].push(await figures.end());
+    columns[1].push(busyAfter - busyBefore);
+    columns[2].push(await figures.end());
     found.set(name, columns);
 }
 
@@ -64,7 +71,7 @@ try {
     rig.zramdctl("reload");
     for (let number = 0; number < RUNS; number++)
         await run();
-    console.log(`${RUNS} runs\n| page | context switches | figures |\n|---|---:|---:|`);
+    console.log(`${RUNS} runs\n| page | context switches | processor time, ms | figures |\n|---|---:|---:|---:|`);
     for (const [name, columns] of found)
         console.log(`| ${name} | ${columns.map(summary).join(" | ")} |`);
 } finally {
