@@ -61,6 +61,7 @@ function propose({ daemon, jobs }) {
         }),
         apply: async () => {
             await cockpit.spawn(["zramdctl", "init", "--yes"], { superuser: "require", err: "message" });
+            await enable();
             const { path } = daemon.having(BENCHMARK)[0];
             const used = await jobs.follow(await daemon.call(ROOT, MANAGER, "Reload", "a{sv}", {}), { failures: false });
             if (used.Result === "done" && MEASURES.test(proposal.textContent))

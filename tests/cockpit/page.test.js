@@ -299,6 +299,29 @@ describe("the page", () => {
         await press(dialog, "Cancel");
     });
 
+    test("keeps formulas, and says what they come to", async () => {
+        await configured(`[zram7]\nzram-size = "min(ram / 400, 48MiB)"\nswap-priority = 2\n`, async () => {
+            await row(page, "zram7").waitFor();
+            await page.getByRole("button", { name: "Change zram7" }).click();
+            let dialog = page.getByRole("dialog");
+            const size = dialog.locator('[name="zram-size"]');
+            assert.equal(await size.inputValue(), "min(ram / 400, 48MiB)");
+            const shown = (Number(attribute("zram7", "disksize")) / MIB).toFixed(1);
+            const outcome = key => dialog.locator(".field", { has: page.locator(`[name="${key}"]`) }).locator(".outcome");
+            assert.equal(await text(outcome("zram-size")), `That is ${shown} MiB here. It is in /etc/zramd/zramd.toml, line ${CONFIG.split("\n").length + 1}.`);
+            // What has been changed is no longer that of the file.
+            await size.fill("ram / 300");
+            assert.equal(await text(outcome("zram-size")), "");
+            await size.fill("min(ram / 400, 48MiB)");
+            dialog = await preview(page, { "swap-priority": "4", duration: "always" });
+            await dialog.locator(".plan li").waitFor();
+            await press(dialog, "Apply");
+            assert.match(rig.dropIn(), /\[zram7\]\nswap-priority = 4\n/);
+            assert.doesNotMatch(rig.dropIn(), /\[zram7\][^[]*zram-size/);
+            rig.zramdctl("unset", "zram7", "swap-priority");
+        });
+    });
+
     test("follows file systems on zram, and changes a RAM disk there", async () => {
         await configured(`[ramdisk.held]\nmount-point = "${PLACE}/held"\nsize = "24MiB"\nbackend = "zram"\nfs-type = "ext4"\n`, async () => {
             const disk = page.locator("#ramdisks tbody tr", { hasText: "held" });
@@ -519,7 +542,16 @@ describe("the page", () => {
         // The style of Cockpit's shell takes precedence.
         await page.evaluate(() => window.dispatchEvent(new CustomEvent("cockpit-style", { detail: { style: "light" } })));
         assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
-        await page.emulateMedia({ colorScheme: null });
+        // Nothing moves for those who do not want it.
+        await page.emulateMedia({ colorScheme: null, reducedMotion: "reduce" });
+        assert.equal(await page.evaluate(() => {
+            const bar = document.createElement("progress");
+            document.body.append(bar);
+            const { display } = getComputedStyle(bar);
+            bar.remove();
+            return display;
+        }), "none");
+        await page.emulateMedia({ reducedMotion: null });
         await page.setViewportSize({ width: 1280, height: 900 });
     });
 
@@ -590,9 +622,11 @@ describe("the page", () => {
             assert.match(await text(dialog.locator(".reasons")), /^This is a \w+/);
             await accessible(page, "a proposal");
             assert.ok(!fs.existsSync(file), "nothing is written before a yes");
+            rig.systemctl = "accept";
             await use.click();
             await dialog.waitFor({ state: "detached", timeout: PATIENCE });
             assert.equal(fs.readFileSync(file, "utf8"), proposal);
+            assert.equal(rig.systemctl, "enable --now zramd.service\n");
             await eventually(async () => assert.match(await text(row(page, "zram0")), /swap, priority \d+, active/));
             await page.locator('.jobs [data-type="benchmark"][data-result]').waitFor({ timeout: PATIENCE });
         } finally {
