@@ -41,7 +41,7 @@ pub fn with_disks(
 /// What holds swap: the device itself, or the file system of a file.
 fn place(swap: &SwapLine, mounts: &[MountLine]) -> Option<MountLine> {
     let mount = mount_of_path(mounts, swap.path.as_bytes())?.clone();
-    let path = swap.path.to_string();
+    let path = swap.path.lossy();
     Some(if path.starts_with("/dev/") { MountLine { device: (0, 0), source: path, ..mount } } else { mount })
 }
 

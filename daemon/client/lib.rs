@@ -16,6 +16,8 @@ mod connect;
 pub mod doctor;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod hostile;
 mod http;
 pub mod import;
 mod init;

@@ -21,6 +21,7 @@ use logic::maintain::Cause;
 use logic::maintain_report::{Action, Report};
 use logic::order::{MAINTENANCE, Maintain, Order};
 use logic::proc::device_number;
+use logic::text::shown;
 use logic::work::Work;
 
 /// Label of the progress bar.
@@ -112,7 +113,7 @@ fn show(report: &Report, words: &args::Maintain, style: Style) -> Result<(), Err
 pub fn text(report: &Report, dry: bool, style: Style) -> String {
     let mut out = String::new();
     for (_, policy, reason) in report.skipped.iter().filter(|(device, ..)| device.is_empty()) {
-        out.push_str(&format!("{policy}: {reason}\n"));
+        out.push_str(&format!("{policy}: {}\n", shown(reason)));
     }
     for device in devices(report) {
         let used = report.memory.iter().find(|used| used.device == device);
@@ -124,14 +125,15 @@ pub fn text(report: &Report, dry: bool, style: Style) -> String {
                 format!(": {before} -> {} of memory", human(used.after_bytes))
             }
         });
-        out.push_str(&format!("{}{used}\n", style.bold(device)));
+        out.push_str(&format!("{}{used}\n", style.bold(&shown(device))));
         for action in report.actions.iter().filter(|action| action.device == device) {
             out.push_str(&format!("  {}\n", line(action)));
         }
         for (_, policy, reason) in report.skipped.iter().filter(|(name, ..)| name == device) {
             out.push_str(&format!(
-                "  {policy}: {}: {reason}\n",
-                if dry { "would not be done" } else { "not done" }
+                "  {policy}: {}: {}\n",
+                if dry { "would not be done" } else { "not done" },
+                shown(reason)
             ));
         }
     }
@@ -143,7 +145,7 @@ pub fn text(report: &Report, dry: bool, style: Style) -> String {
         ));
     }
     for resize in &report.resizes {
-        out.push_str(&format!("zram{}: {}\n", resize.number, resize.reason));
+        out.push_str(&format!("zram{}: {}\n", resize.number, shown(resize.reason.as_str())));
     }
     out
 }
@@ -162,7 +164,7 @@ fn devices(report: &Report) -> Vec<&str> {
 }
 
 fn line(action: &Action) -> String {
-    format!("{}: {} ({})", action.what(), action.result, action.reason)
+    shown(format!("{}: {} ({})", action.what(), action.result, action.reason))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::args::Json;
 use engine::Error;
+use logic::text::shown;
 
 pub use host::out::{
     data, end_page, error, forward, has_terminal, is_open, line, notes_have_terminal, page, question, text,
@@ -55,16 +56,9 @@ pub fn json<T: Serialize>(document: &T, form: Json) -> Result<String, Error> {
     text.map(|text| text + "\n").map_err(|error| Error::failed(format!("cannot write JSON: {error}")))
 }
 
-/// Text without control characters, escaped as in zramctl (`\x0a`); with `words`, blanks are escaped, too.
+/// Text without hidden characters, escaped as in zramctl (`\x0a`); with `words`, blanks are escaped, too.
 pub fn escaped(text: &str, words: bool) -> String {
-    let breaks = |letter: char| letter.is_control() || (words && matches!(letter, ' ' | '\\'));
-    text.chars()
-        .map(
-            |letter| {
-                if breaks(letter) { format!("\\x{:02x}", u32::from(letter)) } else { letter.to_string() }
-            },
-        )
-        .collect()
+    if words { shown(text.replace('\\', "\\x5c").replace(' ', "\\x20")) } else { shown(text) }
 }
 
 /// Asks a question on standard error. The end of standard input is a no.

@@ -34,7 +34,7 @@ struct Document<'a> {
     overrides: &'a [Override],
 }
 
-fn text(overrides: &[Override], style: Style) -> String {
+pub(super) fn text(overrides: &[Override], style: Style) -> String {
     if overrides.is_empty() {
         return "no overrides\n".to_owned();
     }

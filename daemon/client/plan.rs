@@ -150,7 +150,7 @@ fn document<'a>(
 }
 
 /// The table; refusals are emphasised.
-fn text(rows: &[Row], skipped: &[&Item], followers: &[Follower], style: Style) -> String {
+pub(super) fn text(rows: &[Row], skipped: &[&Item], followers: &[Follower], style: Style) -> String {
     let of_item = |item: &&Item| vec!["skip".to_owned(), item.target.to_string(), item.reason.clone()];
     let cells = rows.iter().cloned().map(|(action, object, detail)| vec![action, object, detail]);
     let cells: Vec<Vec<String>> = cells.chain(skipped.iter().map(of_item)).collect();

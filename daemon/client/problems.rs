@@ -2,6 +2,7 @@
 
 use super::style::Style;
 use logic::finding::{Finding, Level};
+use logic::text::shown;
 
 /// All findings, two lines each.
 pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style) -> String {
@@ -14,7 +15,7 @@ pub fn render<'a>(findings: impl IntoIterator<Item = &'a Finding>, style: Style)
         };
         out.push_str(&format!("{level} {}\n", finding.sentence()));
         if !finding.remedy.is_empty() {
-            out.push_str(&format!("  {} {}\n", style.bold("fix:"), finding.remedy));
+            out.push_str(&format!("  {} {}\n", style.bold("fix:"), shown(finding.remedy.as_str())));
         }
     }
     out

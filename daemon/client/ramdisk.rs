@@ -33,6 +33,7 @@ use logic::ramdisk::place::STORES;
 use logic::ramdisk::status::{LoadState, SaveResult};
 use logic::sample::{RamdiskView, SCHEMA_VERSION, Snapshot};
 use logic::table;
+use logic::text::shown;
 
 const INTERFACE: &str = "org.zramd1.RamDisk";
 
@@ -118,7 +119,7 @@ fn moment(usec: u64) -> String {
     moment.unwrap_or_else(|| "unknown".to_owned())
 }
 
-fn list(snapshot: &Snapshot) -> String {
+pub(super) fn list(snapshot: &Snapshot) -> String {
     let heading =
         ["NAME", "BACKEND", "SIZE", "USED", "KEPT", "STATE", "SNAPSHOTS", "LAST SAVE", "MOUNTPOINT"];
     let row = |disk: &RamdiskView| {
@@ -159,15 +160,15 @@ fn held(disk: &RamdiskView, number: u64, hold: &Hold) -> String {
     format!("snapshot {number} is pinned, because {why}; {remedy}")
 }
 
-fn status(disk: &RamdiskView, next_save_usec: u64) -> String {
+pub(super) fn status(disk: &RamdiskView, next_save_usec: u64) -> String {
     let mut lines = vec![format!(
         "{}: {} on {}, {}",
-        disk.name,
+        shown(disk.name.as_str()),
         disk.backend(),
-        disk.mount_point,
+        shown(disk.mount_point.as_str()),
         if disk.mounted { "mounted" } else { "not mounted" }
     )];
-    let mut line = |what: &str, text: String| lines.push(format!("{what:>12}: {text}"));
+    let mut line = |what: &str, text: String| lines.push(format!("{what:>12}: {}", shown(text)));
     if disk.mounted {
         line(
             "Used",
@@ -230,7 +231,7 @@ fn or_nothing(text: &str) -> &str {
     if text.is_empty() { "nothing is known" } else { text }
 }
 
-fn snapshots(disk: &RamdiskView) -> String {
+pub(super) fn snapshots(disk: &RamdiskView) -> String {
     let heading = ["SNAPSHOT", "MADE", "ENTRIES", "CONTENTS", "STORED", "REASON", "STATE"];
     let rows = disk.status.snapshots.iter().map(|line| {
         let mut state = vec![if line.good { "good" } else { "broken" }.to_owned()];
@@ -255,7 +256,7 @@ fn snapshots(disk: &RamdiskView) -> String {
     });
     let rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        return format!("There is no snapshot of {} yet.\n", disk.name);
+        return format!("There is no snapshot of {} yet.\n", shown(disk.name.as_str()));
     }
     table::render(&heading, &[0, 2, 3, 4], &rows)
 }

@@ -27,7 +27,7 @@ use logic::plan::{Decision, Plan};
 use logic::ramdisk::status::RamdiskStatus;
 use logic::record::Target;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
-use logic::text::one_line;
+use logic::text::shown;
 use logic::vm::{Tunable, VmView};
 use logic::zswap::{self, Rejected, ZswapView};
 
@@ -277,12 +277,12 @@ struct Paragraph {
 impl Paragraph {
     fn new(name: &str, what: &str, active: bool, style: Style) -> Paragraph {
         let dot = if active { style.good("●") } else { style.dim("○") };
-        let headline = one_line(format!("{dot} {}: {what}", style.bold(name)));
+        let headline = format!("{dot} {}: {}", style.bold(&shown(name)), shown(what));
         Paragraph { headline, lines: Vec::new() }
     }
 
     fn line(&mut self, label: &'static str, text: impl Into<String>) {
-        self.lines.push((label, one_line(text)));
+        self.lines.push((label, shown(text)));
     }
 
     fn render(&self) -> String {
@@ -398,7 +398,7 @@ fn overridden(section: &str, config: &Merged, paragraph: &mut Paragraph) {
             return;
         }
         let text = format!("{}; {}", found.sentence(), found.remedy());
-        paragraph.line("Overridden", out::escaped(&text, false));
+        paragraph.line("Overridden", text);
     }
 }
 

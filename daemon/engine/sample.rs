@@ -414,7 +414,7 @@ fn mount_view<H: Host>(host: &H, mounts: &[MountLine], mount: &MountLine) -> Mou
     let space = proc::is_top(mounts, mount).then(|| host.space(mount.mount_point.as_bytes()).ok()).flatten();
     let space = space.unwrap_or_default();
     MountView {
-        mount_point: mount.mount_point.to_string(),
+        mount_point: mount.mount_point.lossy(),
         fs_type: mount.fs_type.clone(),
         options: mount.super_options.clone(),
         size_bytes: space.total_bytes,

@@ -156,7 +156,7 @@ fn hold<H: Host>(
     let Some(shown) = shown.filter(|_| proc::top(&mounts, place).is_none()) else {
         return Ok(());
     };
-    host.bind(&shown.mount_point.to_string(), place)?;
+    host.bind(&shown.mount_point.lossy(), place)?;
     create::note_mount(host, place, record)?;
     if host.mount_id(place)?.is_some_and(|found| found.device == id.device) {
         return Ok(());
@@ -267,7 +267,7 @@ fn unmount<H: Host>(
         // With our file system, it does not matter which program has mounted it.
         let id = mounted.filter(|_| owner(found) == Owner::Perhaps).copied().unwrap_or(any);
         let Err(error) = host.unmount(path.as_bytes(), &id) else { continue };
-        let now = host.mount_id(&path.to_string()).ok().flatten();
+        let now = host.mount_id(&path.lossy()).ok().flatten();
         if error.is(Errno::STALE) && now.is_some_and(|now| now.id == found.id && !now.is(&id)) {
             // Another mount has got its ID and its path.
             return Ok(());
@@ -276,7 +276,7 @@ fn unmount<H: Host>(
         let may_pass = error.is(Errno::BUSY) || is_moved.iter().any(|errno| error.is(*errno));
         if !may_pass || host.now() >= deadline {
             if error.is(Errno::BUSY) {
-                return Err(held_open(&error, &host.mount_users(&path.to_string())));
+                return Err(held_open(&error, &host.mount_users(&path.lossy())));
             }
             return Err(error.into());
         }

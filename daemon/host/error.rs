@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Holder;
 use logic::error::{Error, ErrorKind};
-use logic::text::worded;
+use logic::text::{shown, worded};
 
 /// An error number, with names for those that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl From<rustix::io::Errno> for Errno {
 
 /// A verb that failed: `zram0: write disksize: device or resource busy`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{object}: {operation}: {cause}")]
+#[error("{}: {operation}: {cause}", shown(object.as_str()))]
 pub struct HostError {
     /// What it was done to: a device, a path, a program.
     pub object: String,

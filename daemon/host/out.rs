@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::HostError;
 use logic::exit::ExitStatus;
-use logic::text::{printable, worded};
+use logic::text::{printable, shown, worded};
 
 /// State of standard output.
 enum Output {
@@ -117,9 +117,10 @@ pub fn note(text: &str) {
     forward((printable(&worded(text)) + "\n").as_bytes());
 }
 
-/// Prints an error.
+/// Prints an error. What it quotes has no colours and begins no line.
 pub fn error(text: &str) {
-    note(&format!("error: {text}"));
+    let lines: Vec<String> = text.lines().map(shown).collect();
+    note(&format!("error: {}", lines.join("\n  ")));
 }
 
 /// Prints a question, which is answered in the same line.

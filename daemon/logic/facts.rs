@@ -173,7 +173,7 @@ impl Facts {
             return Some(Use::Swap { used_kib: swap.used_kib, priority: swap.priority });
         }
         let mount = mount_of(&self.mounts, number, self.devices.get(&number)?.device)?;
-        Some(Use::Mounted { mount_point: mount.mount_point.to_string() })
+        Some(Use::Mounted { mount_point: mount.mount_point.lossy() })
     }
 
     /// Whether zswap is enabled: it takes pages before any swap device. On another machine, the kernel command line tells.

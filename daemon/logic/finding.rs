@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ErrorKind;
 use super::origin::Origin;
-use super::text::{one_line, worded};
+use super::text::{shown, worded};
 
 /// Percentage in use from which a device, its memory limit or a RAM disk counts as nearly full.
 const NEARLY_FULL_PERCENT: u64 = 95;
@@ -216,8 +216,8 @@ impl Finding {
             level,
             code,
             object: object.to_owned(),
-            message: worded(one_line(message)),
-            remedy: worded(one_line(remedy)),
+            message: worded(shown(message)),
+            remedy: worded(shown(remedy)),
             kind: None,
             place: None,
         }
@@ -263,7 +263,7 @@ impl Finding {
     /// Sets what to do.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
-        self.remedy = worded(one_line(remedy));
+        self.remedy = worded(shown(remedy));
         self
     }
 
@@ -281,7 +281,7 @@ impl Finding {
     pub fn sentence(&self) -> String {
         let place = self.place.as_ref().map(Origin::place).unwrap_or_default();
         let parts = [place.as_str(), self.key(), self.message.as_str()];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+        shown(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": "))
     }
 
     /// Message and remedy.
@@ -309,8 +309,7 @@ impl Finding {
             }
         }
         text.push_str(&self.text());
-        let visible = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-        text.chars().map(visible).collect()
+        shown(text)
     }
 
     /// Whether both have the same code, object and place.
@@ -353,7 +352,7 @@ mod tests {
     fn what_is_quoted_cannot_begin_a_line_of_its_own() {
         let origin = Origin { key: "a\nb".to_owned(), ..Origin::default() };
         let found = Finding::error(origin, "`\u{1b}[31m` is unknown").remedy("write\tb");
-        assert_eq!(found.one_line(), r"a\nb: `\u{1b}[31m` is unknown (write\tb)");
+        assert_eq!(found.one_line(), r"a\x0ab: `\x1b[31m` is unknown (write\x09b)");
     }
 
     #[test]

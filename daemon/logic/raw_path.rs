@@ -3,7 +3,9 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-/// A path of arbitrary bytes. Compared byte by byte; as text, invalid UTF-8 is replaced.
+use super::text::shown;
+
+/// A path of arbitrary bytes. Compared byte by byte. Printed, what a terminal would hide is escaped, and invalid UTF-8 replaced.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RawPath(Vec<u8>);
 
@@ -11,6 +13,11 @@ impl RawPath {
     /// The bytes of the path.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The path as a value for programs; invalid UTF-8 is replaced.
+    pub fn lossy(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
     }
 }
 
@@ -52,7 +59,7 @@ impl PartialEq<String> for RawPath {
 
 impl fmt::Display for RawPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.0))
+        f.write_str(&shown(self.lossy()))
     }
 }
 

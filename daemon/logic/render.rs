@@ -8,6 +8,7 @@ use crate::finding::{Finding, Level, has_errors};
 use crate::origin::Origin;
 use crate::plan::{Decision, Item, Plan};
 use crate::record::Target;
+use crate::text;
 
 /// Result of checking a configuration: one line, and the exit status.
 pub fn verdict(plan: &Plan, loaded: &Loaded) -> (String, ExitStatus) {
@@ -104,7 +105,8 @@ fn render_one(finding: &Finding, renderer: &Renderer) -> String {
     } else {
         format!("{}: {}", origin.key, finding.message)
     };
-    let file = origin.file.display().to_string();
+    // The renderer replaces what a terminal would hide in the source line.
+    let (title, file) = (text::shown(title), text::shown(origin.file.display().to_string()));
     let mut group =
         level.primary_title(&title).elements(None::<Snippet<'_, annotate_snippets::Annotation<'_>>>);
     if origin.line > 0 {
@@ -114,8 +116,9 @@ fn render_one(finding: &Finding, renderer: &Renderer) -> String {
             .annotation(AnnotationKind::Primary.span(origin.offset..origin.behind(origin.width)));
         group = group.element(snippet);
     }
-    if !finding.remedy.is_empty() {
-        group = group.element(Shown::HELP.message(finding.remedy.as_str()));
+    let remedy = text::shown(finding.remedy.as_str());
+    if !remedy.is_empty() {
+        group = group.element(Shown::HELP.message(remedy.as_str()));
     }
     renderer.render(&[group])
 }

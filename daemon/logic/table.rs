@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::text::one_line;
+use crate::text::shown;
 
 /// Columns of a terminal that a text takes: two for most letters of East Asian scripts and emoji, none for combining ones.
 pub fn width(text: &str) -> usize {
@@ -18,7 +18,7 @@ pub fn render(heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -
 pub fn render_with_gap(gap: &str, heading: &[&str], right_aligned: &[usize], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
     let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| one_line(cell.as_str())).collect()).collect();
+        rows.iter().map(|row| row.iter().map(|cell| shown(cell.as_str())).collect()).collect();
     let mut widths: Vec<usize> = heading.iter().map(|cell| width(cell)).collect();
     for row in &rows {
         for (widest, cell) in widths.iter_mut().zip(row) {

@@ -42,19 +42,14 @@ pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(is_hidden) {
-        let (shown, found) = rest.split_at(at);
-        out.push_str(shown);
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
         let letter = found.chars().next().unwrap_or_default();
         let length = if let Some(length) = emphasis(found) {
             out.push_str(&found[..length]);
             length
         } else {
-            let code = u32::from(letter);
-            out.push_str(&if letter.is_ascii() {
-                format!("\\x{code:02x}")
-            } else {
-                format!("\\u{code:04x}")
-            });
+            out.push_str(&visible(letter));
             letter.len_utf8()
         };
         rest = &found[length..];
@@ -63,11 +58,21 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// A text that stays in its line: a name with a line break in it begins no line of its own, which could be taken for one of ours. Other
-/// control characters are left to [`printable`].
-pub fn one_line(text: impl Into<String>) -> String {
+/// What comes from elsewhere, such as a name, as a part of a line: also without line breaks, tabs and emphasis. It can neither begin a line
+/// that could be taken for one of ours, nor hide what follows.
+pub fn shown(text: impl Into<String>) -> String {
     let text = text.into();
-    if text.contains('\n') { text.replace('\n', "\\x0a") } else { text }
+    let hides = |letter: char| letter.is_control() || is_hidden(letter);
+    if !text.contains(hides) {
+        return text;
+    }
+    text.chars().map(|letter| if hides(letter) { visible(letter) } else { letter.to_string() }).collect()
+}
+
+/// `\x1b` or `\u202e`.
+fn visible(letter: char) -> String {
+    let code = u32::from(letter);
+    if letter.is_ascii() { format!("\\x{code:02x}") } else { format!("\\u{code:04x}") }
 }
 
 /// Control characters, and those of Unicode that reorder text or break lines.
@@ -134,6 +139,17 @@ mod tests {
             ("\x1b", "\\x1b"),
         ] {
             assert_eq!(printable(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_name_stays_in_its_line_and_has_no_colours() {
+        for (text, expected) in [
+            ("/srv/Übung a\\b", "/srv/Übung a\\b"),
+            ("a\nerror: b\tc", "a\\x0aerror: b\\x09c"),
+            ("\x1b[31mred\x1b[0m\u{202e}", "\\x1b[31mred\\x1b[0m\\u202e"),
+        ] {
+            assert_eq!(shown(text), expected);
         }
     }
 

@@ -524,7 +524,7 @@ impl State {
             format!("{name:<40}partition\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority)
         };
         let on_disk = |swap: &SwapLine| {
-            let (name, size) = (swap.path.to_string(), swap.size_kib);
+            let (name, size) = (swap.path.lossy(), swap.size_kib);
             format!("{name:<40}file\t\t{size}\t\t{}\t\t{}\n", swap.used_kib, swap.priority)
         };
         let lines = self.swaps.iter().map(line).chain(self.disk_swaps.iter().map(on_disk));

@@ -34,9 +34,7 @@ pub fn shown(path: &[u8]) -> String {
     let printable = |part: &[u8]| -> String {
         part.utf8_chunks()
             .flat_map(|chunk| {
-                let good = chunk.valid().chars().map(|letter| {
-                    if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
-                });
+                let good = chunk.valid().chars().map(crate::text::shown);
                 let bad = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
                 good.chain(bad)
             })
@@ -68,7 +66,7 @@ mod tests {
             (&b""[..], "."),
             (b"a/b c", "a/b c"),
             ("ü".as_bytes(), "ü"),
-            (b"\xff\xfe/new\nline\x1b", "\\xff\\xfe/new\\nline\\u{1b}"),
+            (b"\xff\xfe/new\nline\x1b", "\\xff\\xfe/new\\x0aline\\x1b"),
         ] {
             assert_eq!(shown(path), text);
         }
