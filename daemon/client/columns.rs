@@ -1,7 +1,8 @@
-//! The columns of `list`. Names are those of zramctl(8) where the meaning is the same.
+//! The columns of `list`. Names are those of zramctl(8) where the meaning is the same; the name that the figure has elsewhere
+//! ([`Figure::label`]) is understood, too.
 
 use super::cell::Cell;
-use logic::figure::{Figure, Unit, Value, named};
+use logic::figure::{FIGURES, Figure, Unit, Value, named};
 use logic::sample::{DeviceView, RamdiskView, Snapshot};
 use logic::zswap::{self, ZswapView};
 
@@ -70,8 +71,8 @@ impl<'a> Row<'a> {
 pub struct Column {
     /// Its heading.
     pub name: &'static str,
-    /// An alternative name.
-    pub alias: Option<&'static str>,
+    /// Alternative names.
+    pub alias: &'static [&'static str],
     /// Whether it is shown by default.
     pub default: bool,
     /// Whether it is aligned to the right, as numbers are.
@@ -100,6 +101,11 @@ enum Source {
 }
 
 impl Column {
+    /// The name of the figure that it has, if it has one.
+    pub fn figure(&self) -> Option<&'static str> {
+        FIGURES.iter().find(|figure| figure.metric.help == self.meaning).map(|figure| figure.name)
+    }
+
     /// Its cell in a row.
     pub fn cell(&self, row: Row<'_>) -> Cell {
         match row {
@@ -128,7 +134,10 @@ impl Column {
     /// Name and meaning, for the help.
     pub fn entry(&self) -> (String, String) {
         let mark = if self.default { "*" } else { "" };
-        let also = self.alias.map_or_else(String::new, |alias| format!(" (also {alias})"));
+        let also = match self.alias {
+            [] => String::new(),
+            names => format!(" (also {})", names.join(", ")),
+        };
         (format!("{}{mark}", self.name), format!("{}{also}.", self.meaning.trim_end_matches('.')))
     }
 }
@@ -139,7 +148,7 @@ const fn text(
     disk: fn(&RamdiskView) -> Cell,
     meaning: &'static str,
 ) -> Column {
-    Column { name, alias: None, default: false, right: false, meaning, device: Source::Other(device), disk }
+    Column { name, alias: &[], default: false, right: false, meaning, device: Source::Other(device), disk }
 }
 
 const fn number(
@@ -156,7 +165,7 @@ const fn figure(name: &'static str, figure: &str, disk: fn(&RamdiskView) -> Cell
     let figure = named(figure);
     Column {
         name,
-        alias: None,
+        alias: &[],
         default: false,
         right: true,
         meaning: figure.metric.help,
@@ -169,8 +178,8 @@ const fn default(column: Column) -> Column {
     Column { default: true, ..column }
 }
 
-const fn alias(alias: &'static str, column: Column) -> Column {
-    Column { alias: Some(alias), ..column }
+const fn also(alias: &'static [&'static str], column: Column) -> Column {
+    Column { alias, ..column }
 }
 
 fn none(_: &RamdiskView) -> Cell {
@@ -204,9 +213,9 @@ pub const COLUMNS: &[Column] = &[
         |disk| Cell::Bytes(disk.size_bytes),
         "Capacity, uncompressed.",
     )),
-    default(figure("DATA", "OriginalDataBytes", |disk| Cell::Bytes(disk.used_bytes))),
-    default(figure("COMPR", "CompressedDataBytes", none)),
-    default(figure("TOTAL", "MemoryUsedBytes", none)),
+    default(also(&["STORED"], figure("DATA", "OriginalDataBytes", |disk| Cell::Bytes(disk.used_bytes)))),
+    default(also(&["COMPRESSED"], figure("COMPR", "CompressedDataBytes", none))),
+    default(also(&["MEMORY"], figure("TOTAL", "MemoryUsedBytes", none))),
     default(number(
         "STREAMS",
         |device| device.streams.map_or(Cell::Empty, |count| Cell::Number(count.into())),
@@ -214,7 +223,7 @@ pub const COLUMNS: &[Column] = &[
         "Concurrent compressions; empty since Linux 6.15, which has no such limit.",
     )),
     default(text("MOUNTPOINT", mount_point, |disk| Cell::word(&disk.mount_point), "Where it is used.")),
-    figure("COMP-RATIO", "CompressionRatio", none),
+    also(&["RATIO"], figure("COMP-RATIO", "CompressionRatio", none)),
     text(
         "STATE",
         |device| Cell::word(device.state.word()),
@@ -241,7 +250,7 @@ pub const COLUMNS: &[Column] = &[
         ..figure("SAVED", "SavedBytes", none)
     },
     figure("HEADROOM", "HeadroomBytes", |disk| Cell::Bytes(disk.free_bytes)),
-    alias("ZERO-PAGES", figure("SAME", "SamePages", none)),
+    also(&["ZERO-PAGES"], figure("SAME", "SamePages", none)),
     figure("HUGE", "HugePages", none),
     number(
         "MEM-LIMIT",
@@ -249,7 +258,7 @@ pub const COLUMNS: &[Column] = &[
         none,
         "Limit of TOTAL; 0 is none.",
     ),
-    alias("MEM-USED", figure("MEM-PEAK", "MemoryPeakBytes", none)),
+    also(&["MEM-USED", "MEMORY-PEAK"], figure("MEM-PEAK", "MemoryPeakBytes", none)),
     figure("MIGRATED", "PagesCompacted", none),
     number(
         "FAILED",
@@ -292,7 +301,7 @@ fn find(name: &str) -> Option<Chosen> {
         let heading = if name.eq_ignore_ascii_case(column.name) {
             column.name
         } else {
-            column.alias.filter(|alias| name.eq_ignore_ascii_case(alias))?
+            column.alias.iter().find(|alias| name.eq_ignore_ascii_case(alias))?
         };
         Some(Chosen { column, heading })
     })
@@ -312,6 +321,7 @@ pub fn help() -> String {
 mod tests {
     use super::*;
     use crate::cell::Amounts;
+    use crate::top_rows;
 
     fn headings(output: Option<&str>, all: bool) -> Result<Vec<&'static str>, String> {
         choose(output, all).map(|chosen| chosen.iter().map(|chosen| chosen.heading).collect())
@@ -334,6 +344,19 @@ mod tests {
         );
         assert_eq!(headings(Some("same"), false).unwrap(), ["SAME"]);
         assert_eq!(headings(None, true).unwrap().len(), COLUMNS.len());
+    }
+
+    /// zramctl's names are the exception: `list` has them, and understands the others.
+    #[test]
+    fn a_figure_has_one_name_everywhere() {
+        for figure in FIGURES.iter().filter(|figure| !figure.label.is_empty()) {
+            let found = find(&figure.label.replace(' ', "-")).unwrap_or_else(|| panic!("{}", figure.label));
+            assert_eq!(found.column.meaning, figure.metric.help, "{}", figure.label);
+        }
+        let is_label = |name: &str| FIGURES.iter().any(|figure| figure.label.eq_ignore_ascii_case(name));
+        for column in &top_rows::COLUMNS[top_rows::FIRST_FIGURE..] {
+            assert!(is_label(column.name) || column.name.ends_with("/S"), "{} of top", column.name);
+        }
     }
 
     #[test]

@@ -318,8 +318,8 @@ fn zswap(view: &ZswapView, style: Style) -> String {
         paragraph.line("Saved", human(view.saved_bytes));
     }
     let places =
-        format!("{} of {} of swap on disks in use", human(view.swap_used_bytes), human(view.swap_size_bytes));
-    paragraph.line("Swap", places);
+        format!("{} of {} of swap on disks", human(view.swap_used_bytes), human(view.swap_size_bytes));
+    paragraph.line("Swap used", places);
     paragraph
         .line("Write-back", format!("{} written to the disk since boot", human(view.backing_written_bytes)));
     if let Some(Rejected { limit, compress_poor, allocation }) = view.rejected {
@@ -341,7 +341,7 @@ fn device(view: &DeviceView, snapshot: &Snapshot, config: &Merged, plan: &Plan, 
     contents(view, snapshot, &mut paragraph);
     if let Some(swap) = view.swap {
         paragraph.line(
-            "Swap slots",
+            "Swap used",
             slots(swap.used_bytes, view.stats.memory.orig_data_size, snapshot.page_size_bytes),
         );
     }
@@ -481,7 +481,7 @@ fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
         limit => format!("limited to {}", human(limit)),
     };
     paragraph.line(
-        "In memory",
+        "Memory",
         format!("{}, {} at its peak, {limit}", human(memory.mem_used_total), human(memory.mem_used_max)),
     );
     if derived.compression_ratio > 0.0 {
@@ -518,13 +518,11 @@ fn contents(view: &DeviceView, snapshot: &Snapshot, paragraph: &mut Paragraph) {
         format!("{} ({}) {what}", human(bytes), percent(bytes, stored))
     };
     if memory.same_pages > 0 {
-        paragraph.line(
-            "Same-filled",
-            share(memory.same_pages, "pages of one repeated word, which need no memory"),
-        );
+        paragraph
+            .line("Same", share(memory.same_pages, "in pages of one repeated word, which need no memory"));
     }
     if memory.huge_pages > 0 {
-        paragraph.line("Incompressible", share(memory.huge_pages, "stored uncompressed"));
+        paragraph.line("Huge", share(memory.huge_pages, "in pages that do not compress"));
     }
     if view.state != StateView::Unused {
         paragraph.line("Headroom", headroom(view, snapshot));
@@ -562,7 +560,7 @@ fn slots(used: u64, stored: u64, page: u64) -> String {
         Ordering::Equal => String::new(),
     };
     let used = if used == 0 { "none".to_owned() } else { human(used) };
-    format!("{used} in use{why}")
+    used + &why
 }
 
 fn algorithm(view: &DeviceView, plan: &Plan) -> String {
@@ -634,6 +632,7 @@ mod tests {
     use logic::change::{Action, Change};
     use logic::config;
     use logic::facts::Facts;
+    use logic::figure::FIGURES;
     use logic::plan::{self, Activation};
     use logic::proc::Memory;
 
@@ -685,6 +684,23 @@ mod tests {
     }
 
     #[test]
+    fn figures_have_their_names() {
+        let machine = fixture::machine();
+        let (config, plan) = (loaded(), planned());
+        let text = render(&machine, &Row::all(&machine), &config, &plan, None, Style::default());
+        // The compressed payload and the peak have no line of their own.
+        let shown =
+            FIGURES.iter().filter(|figure| !["", "Compressed", "Memory peak"].contains(&figure.label));
+        for figure in shown {
+            assert!(
+                text.lines().any(|line| line.trim().starts_with(&format!("{}: ", figure.label))),
+                "{}",
+                figure.label
+            );
+        }
+    }
+
+    #[test]
     fn what_bounds_the_headroom_is_named() {
         let mut machine = fixture::machine();
         let mut view = fixture::swap();
@@ -702,9 +718,9 @@ mod tests {
 
     #[test]
     fn slots_are_compared_with_what_is_stored() {
-        assert_eq!(slots(0, 4096, 4096), "none in use; its header is stored too");
-        assert_eq!(slots(4096, 4096, 4096), "4.0 KiB in use");
-        assert_eq!(slots(0, 12288, 4096), "none in use, 12.0 KiB less than stored: freed pages go later");
+        assert_eq!(slots(0, 4096, 4096), "none; its header is stored too");
+        assert_eq!(slots(4096, 4096, 4096), "4.0 KiB");
+        assert_eq!(slots(0, 12288, 4096), "none, 12.0 KiB less than stored: freed pages go later");
     }
 
     #[test]

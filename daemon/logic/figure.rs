@@ -89,6 +89,8 @@ pub const fn counter<T>(
 pub struct Figure {
     /// Its name in `show`, in the dictionary of GetStats and as a property, if it is one.
     pub name: &'static str,
+    /// Its name for people, in all tables and texts; empty if none has it.
+    pub label: &'static str,
     /// The metric; without a name it is not in `stats`.
     pub metric: Metric<DeviceView>,
     /// Text of org.zramd1(5) after the help of the metric: details, and the source in the kernel.
@@ -103,7 +105,11 @@ impl Figure {
 }
 
 const fn figure(name: &'static str, metric: Metric<DeviceView>, detail: &'static str) -> Figure {
-    Figure { name, metric, detail }
+    Figure { name, label: "", metric, detail }
+}
+
+const fn labelled(label: &'static str, figure: Figure) -> Figure {
+    Figure { label, ..figure }
 }
 
 /// The figure with this name. In a constant, an unknown name is a compile-time error.
@@ -132,13 +138,13 @@ fn backed(view: &DeviceView, bytes: u64) -> Option<Value> {
 /// All figures, in the order of `show`.
 #[rustfmt::skip]
 pub const FIGURES: &[Figure] = &[
-    figure("OriginalDataBytes", gauge("device_original_data", Unit::Bytes, |view| Some(view.stats.memory.orig_data_size.into()), "Uncompressed data stored, same-filled and written-back pages included."), "From `orig_data_size` of `mm_stat`."),
-    figure("CompressedDataBytes", gauge("device_compressed_data", Unit::Bytes, |view| Some(view.stats.memory.compr_data_size.into()), "Compressed payload."), "From `compr_data_size` of `mm_stat`."),
-    figure("MemoryUsedBytes", gauge("device_memory_used", Unit::Bytes, |view| Some(view.stats.memory.mem_used_total.into()), "Memory that holds the compressed data, allocator overhead included."), "Without the table of pages. From `mem_used_total` of `mm_stat`."),
-    figure("MemoryPeakBytes", gauge("device_memory_peak", Unit::Bytes, |view| Some(view.stats.memory.mem_used_max.into()), "Peak of the memory used."), "From `mem_used_max` of `mm_stat`."),
-    figure("SamePages", gauge("device_same", Unit::Pages, |view| Some(view.stats.memory.same_pages.into()), "Pages of one repeated word, which need no memory."), "From `same_pages` of `mm_stat`."),
+    labelled("Stored", figure("OriginalDataBytes", gauge("device_original_data", Unit::Bytes, |view| Some(view.stats.memory.orig_data_size.into()), "Uncompressed data stored, same-filled and written-back pages included."), "From `orig_data_size` of `mm_stat`.")),
+    labelled("Compressed", figure("CompressedDataBytes", gauge("device_compressed_data", Unit::Bytes, |view| Some(view.stats.memory.compr_data_size.into()), "Compressed payload."), "From `compr_data_size` of `mm_stat`.")),
+    labelled("Memory", figure("MemoryUsedBytes", gauge("device_memory_used", Unit::Bytes, |view| Some(view.stats.memory.mem_used_total.into()), "Memory that holds the compressed data, allocator overhead included."), "Without the table of pages. From `mem_used_total` of `mm_stat`.")),
+    labelled("Memory peak", figure("MemoryPeakBytes", gauge("device_memory_peak", Unit::Bytes, |view| Some(view.stats.memory.mem_used_max.into()), "Peak of the memory used."), "From `mem_used_max` of `mm_stat`.")),
+    labelled("Same", figure("SamePages", gauge("device_same", Unit::Pages, |view| Some(view.stats.memory.same_pages.into()), "Pages of one repeated word, which need no memory."), "From `same_pages` of `mm_stat`.")),
     figure("PagesCompacted", counter("device_compacted", Unit::Pages, |view| Some(view.stats.memory.pages_compacted.into()), "Pages freed by compaction."), "From `pages_compacted` of `mm_stat`."),
-    figure("HugePages", gauge("device_huge", Unit::Pages, |view| Some(view.stats.memory.huge_pages.into()), "Pages that do not compress."), "From `huge_pages` of `mm_stat`."),
+    labelled("Huge", figure("HugePages", gauge("device_huge", Unit::Pages, |view| Some(view.stats.memory.huge_pages.into()), "Pages that do not compress."), "From `huge_pages` of `mm_stat`.")),
     figure("HugePagesSince", counter("device_huge_stored", Unit::Pages, |view| Some(view.stats.memory.huge_pages_since.into()), "Pages stored that did not compress, since the device was set up."), "From `huge_pages_since` of `mm_stat`."),
     figure("FailedReads", counter("device_failed_reads", Unit::None, |view| Some(view.stats.io.failed_reads.into()), "Failed reads. Each is a lost page."), "From `failed_reads` of `io_stat`."),
     figure("FailedWrites", counter("device_failed_writes", Unit::None, |view| Some(view.stats.io.failed_writes.into()), "Writes that failed, for lack of memory or at the limit."), "From `failed_writes` of `io_stat`."),
@@ -147,10 +153,10 @@ pub const FIGURES: &[Figure] = &[
     figure("BackingBytes", gauge("device_backing", Unit::Bytes, |view| backed(view, view.stats.backing.used_bytes), "Data on the backing device."), "From `bd_count` of `bd_stat`."),
     figure("BackingReads", counter("device_backing_read", Unit::Bytes, |view| backed(view, view.stats.backing.read_bytes), "Data read back from the backing device."), "Since the device was set up. From `bd_reads` of `bd_stat`."),
     figure("BackingWrites", counter("device_backing_written", Unit::Bytes, |view| backed(view, view.stats.backing.written_bytes), "Data written to the backing device."), "Since the device was set up. From `bd_writes` of `bd_stat`."),
-    figure("CompressionRatio", gauge("device_compression_ratio", Unit::None, |view| Some(view.stats.derived.compression_ratio.into()), "Compressed pages divided by the memory that holds them, 0 when there are none."), "Same-filled and written-back pages do not count."),
-    figure("SavedBytes", gauge("device_saved", Unit::Bytes, |view| Some(view.stats.derived.saved_bytes.into()), "Memory that the stored pages would take uncompressed, less what they do take."), "0 if they take more: then LossBytes is the difference."),
+    labelled("Ratio", figure("CompressionRatio", gauge("device_compression_ratio", Unit::None, |view| Some(view.stats.derived.compression_ratio.into()), "Compressed pages divided by the memory that holds them, 0 when there are none."), "Same-filled and written-back pages do not count.")),
+    labelled("Saved", figure("SavedBytes", gauge("device_saved", Unit::Bytes, |view| Some(view.stats.derived.saved_bytes.into()), "Memory that the stored pages would take uncompressed, less what they do take."), "0 if they take more: then LossBytes is the difference.")),
     figure("LossBytes", gauge("device_loss", Unit::Bytes, |view| Some(view.stats.derived.loss_bytes.into()), "Memory that the stored pages take, less what they would take uncompressed."), "0 if they take less: then SavedBytes is the difference."),
-    figure("HeadroomBytes", gauge("device_headroom", Unit::Bytes, |view| Some(view.stats.derived.headroom_bytes.into()), "What can still be stored, uncompressed, by size, limit and available memory."), "Memory counts at the present ratio, or at 1 while nothing is stored."),
+    labelled("Headroom", figure("HeadroomBytes", gauge("device_headroom", Unit::Bytes, |view| Some(view.stats.derived.headroom_bytes.into()), "What can still be stored, uncompressed, by size, limit and available memory."), "Memory counts at the present ratio, or at 1 while nothing is stored.")),
     figure("StatsTimestampMonotonic", gauge("", Unit::None, |view| Some(view.stats.timestamp_monotonic_usec.into()), "When the counters were read, in microseconds since boot."), "The clock is CLOCK_MONOTONIC. Linux holds statistics back while it recompresses or writes back; then they are older than usual."),
     figure("ReadRequests", counter("device_reads", Unit::None, |view| Some(view.stats.block.reads.into()), "Read requests completed."), "From `stat` of the block device."),
     figure("ReadBytes", counter("device_read", Unit::Bytes, |view| Some(view.stats.block.read_bytes.into()), "Uncompressed data read."), "From `stat` of the block device."),
@@ -159,5 +165,5 @@ pub const FIGURES: &[Figure] = &[
     figure("DiscardedBytes", counter("device_discarded", Unit::Bytes, |view| Some(view.stats.block.discarded_bytes.into()), "Uncompressed data discarded."), "From `stat` of the block device."),
     figure("HugeShare", gauge("", Unit::None, |view| Some(view.stats.derived.huge_share.into()), "Share of the stored pages that do not compress, 0 to 1."), ""),
     figure("SameShare", gauge("", Unit::None, |view| Some(view.stats.derived.same_share.into()), "Share of the stored pages that hold one repeated word, 0 to 1."), ""),
-    figure("SwapUsedBytes", gauge("device_swap_used", Unit::Bytes, |view| view.swap.map(|swap| swap.used_bytes.into()), "Swap slots in use."), "0 while the swap is off. As `UsedBytes` of org.zramd1.Swap."),
+    labelled("Swap used", figure("SwapUsedBytes", gauge("device_swap_used", Unit::Bytes, |view| view.swap.map(|swap| swap.used_bytes.into()), "Swap slots in use."), "0 while the swap is off. As `UsedBytes` of org.zramd1.Swap.")),
 ];

@@ -83,7 +83,7 @@ enum Get<T> {
 
 impl From<&Figure> for Property<DeviceView> {
     fn from(figure: &Figure) -> Property<DeviceView> {
-        let Figure { name, metric, detail } = figure;
+        let Figure { name, metric, detail, .. } = figure;
         Property { name, signal: Signal::None, text: metric.help, detail, value: Get::Figure(metric.value) }
     }
 }

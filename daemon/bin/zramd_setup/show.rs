@@ -122,7 +122,7 @@ pub fn table(rows: &[Row], applied: Option<&Applied>) {
     if cells.is_empty() {
         return out::line("nothing is configured");
     }
-    let heading = ["NAME", "ALGORITHM", "SIZE", "STORED", "IN RAM", "USED FOR", "STATE"];
+    let heading = ["NAME", "ALGORITHM", "SIZE", "STORED", "MEMORY", "USED FOR", "STATE"];
     out::line(table::render(&heading, &[2, 3, 4], &cells).trim_end());
     for item in items {
         match (item.decision, item.algorithm()) {

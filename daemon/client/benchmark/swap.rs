@@ -37,8 +37,18 @@ pub fn run(words: &BenchSwap) -> Result<ExitStatus, Error> {
     Ok(ExitStatus::Success)
 }
 
-const HEADING: [&str; 10] =
-    ["ALGORITHM", "CLUSTER", "RATIO", "OUT/S", "IN/S", "IN/S SEQ", "PAGES/FAULT", "FAULT AVG", "P50", "P99"];
+const HEADING: [&str; 10] = [
+    "ALGORITHM",
+    "CLUSTER",
+    "RATIO",
+    "PAGES OUT",
+    "PAGES IN",
+    "IN ORDER",
+    "PER FAULT",
+    "FAULT µs",
+    "50 %",
+    "99 %",
+];
 
 /// The report as text.
 pub fn text(report: &Report) -> String {
@@ -46,8 +56,9 @@ pub fn text(report: &Report) -> String {
     let rows: Vec<Vec<String>> = report.results.iter().map(|row| line(row, report)).collect();
     out.push_str(&table::render(&HEADING, &[1, 2, 3, 4, 5, 6, 7, 8, 9], &rows));
     out.push_str(
-        "\nOut: pages swapped out a second. In: pages swapped in a second, in random order and from beginning to end.\n\
-         Fault: how long a page fault took in random order, in µs.\n",
+        "\nPAGES OUT: pages swapped out a second. PAGES IN, IN ORDER: pages swapped in a second, in random order and from\n\
+         beginning to end. PER FAULT, FAULT, 50 %, 99 %: pages that a page fault in random order read, and its time in µs:\n\
+         mean, median and 99th percentile.\n",
     );
     for remark in &report.remarks {
         out.push_str(&format!("Note: {remark}.\n"));
@@ -101,7 +112,7 @@ mod tests {
         let cells: Vec<&str> = line.split_whitespace().collect();
         let expected = ["zstd", "3", "3.00", "90000", "50000", "60000", "1.0", "20.0", "10.0", "30.0"];
         assert_eq!(cells, expected);
-        assert!(text.contains("\n/srv (ext4)        3      -  90000"), "{text}");
+        assert!(text.contains("\n/srv (ext4)        3      -      90000"), "{text}");
         assert!(text.ends_with("Note: a.\n"), "{text}");
     }
 }
