@@ -269,7 +269,7 @@ pub enum Command {
 /// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
-    /// Purpose of the machine; otherwise it is guessed
+    /// What the proposal is for; by default, what the root file system is on decides
     #[arg(short, long, value_enum)]
     pub profile: Option<ProfileName>,
     /// Write without asking
@@ -297,19 +297,17 @@ pub struct Off {
 /// The purpose of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProfileName {
-    /// People sit in front of it
-    Desktop,
-    /// It has no display manager; the proposal is that for a desktop
-    Server,
-    /// The same, and logs in RAM as a suggestion: the root file system is on an SD card or eMMC
+    /// Desktops, laptops, servers and virtual machines
+    #[value(alias = "desktop", alias = "server")]
+    Standard,
+    /// The same, and logs in RAM as a comment: the root file system is on an SD card or eMMC
     Board,
 }
 
 impl From<ProfileName> for Profile {
     fn from(name: ProfileName) -> Profile {
         match name {
-            ProfileName::Desktop => Profile::Desktop,
-            ProfileName::Server => Profile::Server,
+            ProfileName::Standard => Profile::Standard,
             ProfileName::Board => Profile::Board,
         }
     }

@@ -13,7 +13,7 @@ use logic::config;
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding};
 use logic::import::{Imported, Peer, Values};
-use logic::init::{Machine, amounts};
+use logic::init::{Machine, amounts, without_refused};
 use logic::path_kind::PathKind;
 use logic::plan::{Decision, Item};
 use logic::record::Target;
@@ -47,14 +47,24 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         import::warn(imported.warnings.iter());
     }
     let profile = words.profile.map(Into::into);
-    let proposal = machine.propose(profile, imported.as_ref().map(|(peer, imported)| (*peer, imported)));
+    let mut proposal = machine.propose(profile, imported.as_ref().map(|(peer, imported)| (*peer, imported)));
     let file = directory.join(import::DESTINATION);
     // Keys that the proposal does not have are those that packages ship.
     let mut sources = sources.0;
     sources.retain(|(path, _)| path.starts_with(directory.join("usr")));
-    sources.push((file.clone(), proposal.toml.clone()));
-    let loaded = files::load(&directory, (sources, Vec::new()));
-    let plan = engine::check_elsewhere(&host, &loaded);
+    let planned = |toml: &str| {
+        let mut sources = sources.clone();
+        sources.push((file.clone(), toml.to_owned()));
+        let loaded = files::load(&directory, (sources, Vec::new()));
+        (engine::check_elsewhere(&host, &loaded), loaded)
+    };
+    let (mut plan, mut loaded) = planned(&proposal.toml);
+    let (toml, refused) = without_refused(&proposal.toml, &plan);
+    if !refused.is_empty() {
+        proposal.toml = toml;
+        proposal.remarks.extend(refused);
+        (plan, loaded) = planned(&proposal.toml);
+    }
     if loaded.disabled_by_cmdline {
         out::note("Nothing of this is set up while the kernel command line has systemd.zram=0.");
     }

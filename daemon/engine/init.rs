@@ -12,8 +12,9 @@ use logic::proc::{Memory, SwapLine};
 use logic::vm::Tunable;
 use logic::zram_or_zswap::Conditions;
 
-/// What a display manager's package enables.
-const DISPLAY_MANAGER: &str = "/etc/systemd/system/display-manager.service";
+/// Where control groups are mounted.
+const CGROUPS: &str = "/sys/fs/cgroup";
+const MEMINFO: &str = "/proc/meminfo";
 
 /// Whether the administrator has written a configuration for a program.
 fn is_own<H: Host>(host: &H, peer: Peer) -> bool {
@@ -22,6 +23,18 @@ fn is_own<H: Host>(host: &H, peer: Peer) -> bool {
     let directories = sources.drop_ins.iter().filter(is_own).map(|directory| (*directory).to_owned());
     sources.mains.iter().filter(is_own).any(|path| host.path_kind(path) == PathKind::Other)
         || gather::looking(host, |look| drop_in_with_section(look, directories, sources.suffix)).is_some()
+}
+
+/// Whether control groups keep no memory. An image has nothing in `/sys`, and says nothing about the kernel that boots it.
+fn lacks_memory_controller<H: Host>(host: &H) -> bool {
+    let controllers = host.text(MachineFile::Controllers).unwrap_or_default();
+    let has = controllers.split_whitespace().any(|name| name == "memory");
+    !has && host.path_kind(CGROUPS) != PathKind::Missing
+}
+
+/// Whether the kernel does not measure memory pressure, which psi=0 switches off. An image has nothing in `/proc`.
+fn lacks_pressure<H: Host>(host: &H) -> bool {
+    host.text(MachineFile::MemoryPressure).is_err() && host.path_kind(MEMINFO) != PathKind::Missing
 }
 
 /// What the choice between zram and zswap depends on, without the kinds of disks, which only the kernel that runs tells.
@@ -56,7 +69,8 @@ pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
         memory_bytes: memory.total_kib.saturating_mul(1024),
         huge_bytes: memory.hugetlb_kib.saturating_mul(1024),
         mounts: gather::mounts(host).unwrap_or_default(),
-        has_display: host.path_kind(DISPLAY_MANAGER) != PathKind::Missing,
+        lacks_memory_controller: lacks_memory_controller(host),
+        lacks_pressure: lacks_pressure(host),
         conditions: conditions(host, configured, &memory, &swaps),
         swaps,
         util_linux: (0, 0),

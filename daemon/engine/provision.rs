@@ -307,6 +307,7 @@ pub fn plan_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
 /// that is about to change.
 pub fn check_elsewhere<H: Host>(host: &H, loaded: &Loaded) -> Plan {
     let mut facts = machine(host);
+    facts.is_image = facts.memory.total_kib == 0;
     facts.other_managers = other_managers(host);
     facts.cmdline = host.text(MachineFile::Cmdline).unwrap_or_default();
     facts.driver = lines_about_driver(host, &facts.cmdline);

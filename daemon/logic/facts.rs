@@ -29,6 +29,8 @@ pub struct Best {
 pub struct Facts {
     /// `/proc/meminfo`; a total of 0 if it could not be read.
     pub memory: Memory,
+    /// Whether this is an image, whose memory is known when it boots: sizes that depend on it are not evaluated.
+    pub is_image: bool,
     /// CPUs online.
     pub cpus: u32,
     /// Page size in bytes.

@@ -11,6 +11,7 @@ use super::plan::{Decision, Item, Plan};
 use super::proc::{MountLine, SwapLine, top};
 use super::record::Target;
 use super::request::{Choice, Purpose, Request};
+use super::text::shown;
 use super::zram_or_zswap::{Conditions, NO_DISK, Place, SMALL, Way, before_commands, commands};
 
 /// What a proposal depends on.
@@ -20,8 +21,6 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Mounted file systems.
     pub mounts: Vec<MountLine>,
-    /// Whether a display manager is installed.
-    pub has_display: bool,
     /// Memory reserved as huge pages, which are neither swapped nor compressed.
     pub huge_bytes: u64,
     /// Active swap.
@@ -32,6 +31,10 @@ pub struct Machine {
     pub util_linux: (u32, u32),
     /// Whether the disk of the root file system is rotational, if known.
     pub rotates: Option<bool>,
+    /// Whether control groups (v2) are known to keep no memory.
+    pub lacks_memory_controller: bool,
+    /// Whether the kernel is known not to measure memory pressure.
+    pub lacks_pressure: bool,
     /// What zramd has set up.
     pub managed: Vec<Target>,
     /// Programs for which the administrator has written a configuration.
@@ -44,13 +47,11 @@ pub struct Machine {
     pub yielding: Vec<String>,
 }
 
-/// The purpose of a machine.
+/// What a proposal is for. Desktops and servers get the same: one size and one algorithm measured best on both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// People sit in front of it.
-    Desktop,
-    /// It has no display manager.
-    Server,
+    /// Any other machine.
+    Standard,
     /// The root file system is on an SD card or eMMC.
     Board,
 }
@@ -105,6 +106,17 @@ pressure.enabled = true
     ),
 ];
 
+/// `[vm]` where control groups cannot keep memory.
+const WITHOUT_PROTECTION: &str = "
+# While this swap is on, zswap is off, and pages are swapped one by one and rather than dropping cached files.
+[vm]
+tune = true
+";
+
+const NO_CONTROLLER: &str = "protect-sessions is left out: the memory controller of control groups (version 2) is not there. Boot with systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory before you add it.";
+
+const NO_PRESSURE: &str = "[maintenance] with pressure.enabled is left out: this kernel does not measure memory pressure. Boot with psi=1, or a kernel with CONFIG_PSI, before you add it.";
+
 /// A suggestion for machines with a card.
 const LOGS: &str = "
 # Logs in RAM spare the card. They are saved every six hours and at shutdown; a power cut costs what came after that.
@@ -119,37 +131,10 @@ const LOGS: &str = "
 /// `MMC_BLOCK_MAJOR` of the kernel.
 const MMC_MAJOR: u32 = 179;
 
-impl Profile {
-    /// As in a sentence.
-    fn name(self) -> &'static str {
-        match self {
-            Profile::Desktop => "desktop",
-            Profile::Server => "server",
-            Profile::Board => "small board",
-        }
-    }
-
-    /// What the proposal has, compared with other profiles.
-    fn difference(self) -> &'static str {
-        match self {
-            Profile::Desktop | Profile::Server => "Desktops and servers get the same proposal.",
-            Profile::Board => {
-                "The proposal is that for other machines, with logs in RAM as a suggestion, which spares the card."
-            }
-        }
-    }
-}
-
 impl Machine {
-    /// The profile that fits, and why.
-    pub fn profile(&self) -> (Profile, &'static str) {
-        if self.is_on_card() {
-            (Profile::Board, "the root file system is on an SD card or eMMC")
-        } else if self.has_display {
-            (Profile::Desktop, "a display manager is installed")
-        } else {
-            (Profile::Server, "no display manager is installed")
-        }
+    /// The profile that fits.
+    pub fn profile(&self) -> Profile {
+        if self.is_on_card() { Profile::Board } else { Profile::Standard }
     }
 
     /// The root file system.
@@ -185,18 +170,17 @@ impl Machine {
 
     /// Proposes a configuration. `imported` is that of [`Machine::import_from`].
     pub fn propose(&self, profile: Option<Profile>, imported: Option<(Peer, &Imported)>) -> Proposal {
-        let (found, why) = self.profile();
-        let (profile, why) = profile.map_or((found, why), |asked| (asked, "as asked for"));
+        let board = profile.unwrap_or_else(|| self.profile()) == Profile::Board;
         let memory = match self.memory_bytes {
-            0 => String::new(),
-            bytes => format!(" with {} of memory", human(bytes)),
+            0 => "How much memory this machine has is not known here: sizes are evaluated when it boots."
+                .to_owned(),
+            bytes => format!("This machine has {} of memory.", human(bytes)),
         };
-        let mut remarks =
-            vec![format!("This is a {}{memory}: {why}. {}", profile.name(), profile.difference())];
-        let mut toml = format!(
-            "#:schema /usr/share/zramd/zramd.schema.json\n# Written by `zramdctl init` for a {}. zramd.toml(5) explains all keys.\n",
-            profile.name()
-        );
+        let mut remarks = vec![memory];
+        if self.is_on_card() {
+            remarks.push("The root file system is on an SD card or eMMC: logs in RAM, which spare it, are proposed as a comment.".to_owned());
+        }
+        let mut toml = "#:schema /usr/share/zramd/zramd.schema.json\n# Written by `zramdctl init`. zramd.toml(5) explains all keys.\n".to_owned();
         let zswap = imported.is_none() && self.conditions.row().way == Way::Zswap;
         match imported {
             Some((peer, imported)) => {
@@ -207,20 +191,22 @@ impl Machine {
             None => toml.push_str(&SWAP.replace("SIZE", &self.swap_size())),
         }
         for (header, section) in REST {
-            // Those settings are for swap on zram.
-            if zswap && header == "[vm]" {
+            // Those settings are for swap on zram. An imported section is kept.
+            if (zswap && header == "[vm]") || toml.lines().any(|line| line == header) {
                 continue;
             }
+            let (section, left_out) = self.possible(header, section);
+            remarks.extend(left_out.map(str::to_owned));
             // An import offers the section as a comment.
             let offered = format!("\n# {header}\n");
-            if toml.contains(&offered) {
+            if toml.contains(&offered) && !section.is_empty() {
                 toml = toml.replace(&offered, &format!("{}\n", section.trim_end()));
-            } else if !toml.lines().any(|line| line == header) {
+            } else {
                 toml.push_str(section);
             }
         }
         self.override_shipped(imported.is_some(), &mut toml);
-        if profile == Profile::Board {
+        if board {
             toml.push_str(LOGS);
         }
         if imported.is_none() {
@@ -234,6 +220,15 @@ impl Machine {
             remarks.extend(self.commands());
         }
         Proposal { toml, remarks }
+    }
+
+    /// What this kernel can do of a section, and what is left out.
+    fn possible(&self, header: &str, section: &'static str) -> (&'static str, Option<&'static str>) {
+        match header {
+            "[vm]" if self.lacks_memory_controller => (WITHOUT_PROTECTION, Some(NO_CONTROLLER)),
+            "[maintenance]" if self.lacks_pressure => ("", Some(NO_PRESSURE)),
+            _ => (section, None),
+        }
     }
 
     /// The measured size, without memory that is reserved as huge pages.
@@ -388,6 +383,18 @@ fn swap_priority(toml: &str) -> i32 {
     priorities.min().unwrap_or_default()
 }
 
+/// The proposal with those sections switched off that this machine refuses, and one sentence about each.
+pub fn without_refused(toml: &str, plan: &Plan) -> (String, Vec<String>) {
+    let (mut toml, mut remarks) = (toml.to_owned(), Vec::new());
+    for item in plan.items.iter().filter(|item| item.decision == Decision::Refused) {
+        let (header, reason) = (format!("\n[{}]\n", item.target), shown(item.reason.as_str()));
+        toml = toml
+            .replace(&header, &format!("{header}# This machine refuses it: {reason}.\nenabled = false\n"));
+        remarks.push(format!("[{}] is switched off: {reason}.", item.target));
+    }
+    (toml, remarks)
+}
+
 /// What the devices of a proposal are on this machine: one sentence each.
 pub fn amounts(plan: &Plan) -> Vec<String> {
     plan.items.iter().filter(|item| item.decision == Decision::Planned).filter_map(amount).collect()
@@ -427,7 +434,7 @@ mod tests {
     use crate::plan::{self, Activation};
     use crate::proc::Memory;
 
-    const PROFILES: [Profile; 3] = [Profile::Desktop, Profile::Server, Profile::Board];
+    const PROFILES: [Profile; 2] = [Profile::Standard, Profile::Board];
 
     fn loaded(toml: &str) -> Loaded {
         config::load(&[("/etc/zramd/zramd.toml".into(), toml.to_owned())], "")
@@ -556,16 +563,35 @@ mod tests {
 
     #[test]
     fn the_profile_follows_from_the_machine() {
-        let machine =
-            |source, has_display| Machine { mounts: root_on(source), has_display, ..Machine::default() };
-        assert_eq!(machine("/dev/sda1", false).profile().0, Profile::Server);
-        assert_eq!(machine("/dev/sda1", true).profile().0, Profile::Desktop);
-        assert_eq!(machine("/dev/mmcblk0p2", true).profile().0, Profile::Board);
-        let mut by_kernel = machine("/dev/root", false);
-        assert_eq!(by_kernel.profile().0, Profile::Server);
+        let machine = |source| Machine { mounts: root_on(source), ..Machine::default() };
+        assert_eq!(machine("/dev/sda1").profile(), Profile::Standard);
+        assert_eq!(machine("/dev/mmcblk0p2").profile(), Profile::Board);
+        let mut by_kernel = machine("/dev/root");
+        assert_eq!(by_kernel.profile(), Profile::Standard);
         by_kernel.mounts[0].device = (MMC_MAJOR, 2);
-        assert_eq!(by_kernel.profile().0, Profile::Board);
-        assert_eq!(Machine::default().profile().0, Profile::Server);
+        assert_eq!(by_kernel.profile(), Profile::Board);
+        assert_eq!(Machine::default().profile(), Profile::Standard);
+    }
+
+    #[test]
+    fn what_this_kernel_cannot_do_is_left_out_with_the_reason() {
+        let full = Machine::default().propose(None, None);
+        assert!(full.toml.contains("\nprotect-sessions = ") && full.toml.contains("\n[maintenance]\n"));
+        let machine = Machine { lacks_memory_controller: true, lacks_pressure: true, ..Machine::default() };
+        let Proposal { toml, remarks } = machine.propose(None, None);
+        assert!(!toml.contains("\nprotect-sessions") && toml.contains("\n[vm]\ntune = true\n"), "{toml}");
+        assert!(!toml.contains("[maintenance]"), "{toml}");
+        assert_eq!(loaded(&toml).problems, [], "{toml}");
+        assert_eq!(
+            remarks.iter().filter(|remark| remark.contains(" is left out: ")).count(),
+            2,
+            "{remarks:?}"
+        );
+        // It has a section of its own.
+        let imported = ("/etc/pop-zram".into(), "ALGO=lz4\n".to_owned());
+        let imported = import::import(Peer::PopZram, &[imported], &import::Values::default());
+        let remarks = machine.propose(None, Some((Peer::PopZram, &imported))).remarks;
+        assert!(!remarks.iter().any(|remark| remark.contains("protect-sessions")), "{remarks:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use crate::apart::command_for;
-use crate::support::{CTL, repository, texts};
+use crate::support::{CTL, SETUP, repository, texts};
 
 fn init(root: &Path, words: &[&str], answer: &str) -> Output {
     let mut command = command_for(CTL);
@@ -55,12 +55,73 @@ fn the_machine_decides_unless_a_profile_is_named() {
     let said = || texts(&init(root, &["-n"], "")).1;
     // One size measured best, whatever the machine is for.
     assert_eq!(size(&[]), r#""min(3 * ram, 32GiB)""#);
-    assert_eq!(size(&["--profile", "desktop"]), r#""min(3 * ram, 32GiB)""#);
-    assert!(said().starts_with("This is a server: "), "{}", said());
-    write(root, "etc/systemd/system/display-manager.service", "[Service]\n");
-    assert!(said().starts_with("This is a desktop: "), "{}", said());
+    assert_eq!(size(&["--profile", "desktop"]), r#""min(3 * ram, 32GiB)""#, "the name of an earlier version");
+    let offers_logs = |words: &[&str]| {
+        let toml = texts(&init(root, &[words, &["-n"]].concat(), "")).0;
+        toml.contains("\n# [ramdisk.logs]\n")
+    };
+    assert!(!offers_logs(&[]) && offers_logs(&["--profile", "board"]));
     write(root, "proc/self/mountinfo", "22 1 179:2 / / rw - ext4 /dev/mmcblk0p2 rw\n");
-    assert!(texts(&init(root, &["-n"], "")).0.contains("\n# [ramdisk.logs]\n"));
+    assert!(said().contains("on an SD card or eMMC: logs in RAM"), "{}", said());
+    assert!(offers_logs(&[]) && !offers_logs(&["--profile", "standard"]));
+}
+
+/// What `init` writes has no mistake for the program that reads it at boot.
+#[test]
+fn a_proposal_for_an_image_is_accepted_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let said = texts(&init(root, &["--yes"], "")).1;
+    assert!(said.contains("sizes are evaluated when it boots") && !said.contains("error: "), "{said}");
+    let mut check = command_for(SETUP);
+    let checked = check.arg("--root").arg(root).arg("check").output().unwrap();
+    assert_eq!(texts(&checked).0, "no mistakes found: 1 zram device, 0 RAM disks\n", "{checked:?}");
+    let mut plan = command_for(SETUP);
+    let planned = plan.arg("--root").arg(root).arg("plan").output().unwrap();
+    assert!(
+        texts(&planned).0.contains("zram0: its size depends on the memory, and is evaluated at boot"),
+        "{planned:?}"
+    );
+}
+
+#[test]
+fn what_the_kernel_of_a_machine_lacks_is_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(root, "proc/meminfo", "MemTotal: 4194304 kB\n");
+    write(root, "proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+    let proposed = || texts(&init(root, &["-n"], ""));
+    let has = |toml: &str| [toml.contains("protect-sessions"), toml.contains("pressure.enabled")];
+    assert_eq!(has(&proposed().0), [true, true]);
+    write(root, "sys/fs/cgroup/cgroup.controllers", "cpu io\n");
+    fs::remove_file(root.join("proc/pressure/memory")).unwrap();
+    let (toml, said) = proposed();
+    assert_eq!(has(&toml), [false, false]);
+    assert!(
+        said.contains("protect-sessions is left out: ")
+            && said.contains("[maintenance] with pressure.enabled is left out: "),
+        "{said}"
+    );
+    write(root, "sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
+    assert_eq!(has(&proposed().0), [true, false]);
+}
+
+#[test]
+fn an_imported_section_that_the_machine_refuses_is_switched_off_with_the_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(root, "proc/meminfo", "MemTotal: 4194304 kB\n");
+    write(root, "usr/lib/systemd/system-generators/zram-generator", "x");
+    let text =
+        "[zram0]\nzram-size = ram / 4\n[zram1]\nzram-size = ram / 8\nmount-point = /srv\nfs-type = xfs\n";
+    write(root, "etc/systemd/zram-generator.conf", text);
+    let (toml, said) = texts(&init(root, &["-n"], ""));
+    assert!(said.contains("[zram1] is switched off: ") && said.contains("xfs"), "{said}");
+    assert!(
+        toml.contains("\n[zram1]\n# This machine refuses it: ") && toml.contains("enabled = false\n"),
+        "{toml}"
+    );
+    assert!(!said.contains("error: ") && !toml.contains("[zram0]\n# This machine"), "{said}");
 }
 
 #[test]

@@ -153,9 +153,14 @@ impl Expr {
         Expr(Node::Number(value))
     }
 
+    /// Whether the value depends on the memory of the machine.
+    pub fn needs_memory(&self) -> bool {
+        self.0.needs_memory()
+    }
+
     /// Evaluates to MiB. Infinite and undefined values are errors.
     pub fn evaluate(&self, variables: &Variables) -> Result<f64, EvaluationError> {
-        if variables.ram_mib.is_nan() && self.0.needs_memory() {
+        if variables.ram_mib.is_nan() && self.needs_memory() {
             return Err(EvaluationError::new(UNKNOWN_MEMORY));
         }
         let value = self.0.value(variables);

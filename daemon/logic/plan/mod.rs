@@ -87,7 +87,7 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     pub target: Target,
-    /// The request; `None` if the settings are invalid.
+    /// The request; `None` if the settings are invalid, or depend on memory that an image does not tell.
     pub request: Option<Request>,
     /// Ways to configure a device, or compressors of zswap, best first; empty for other targets.
     pub candidates: Vec<Candidate>,

@@ -289,6 +289,7 @@ fn headline(item: &Item) -> String {
             format!("{what} on {}{kept}", request.mount.mount_point)
         }
         Some(Request::Vm(request)) => request.to_string(),
-        None => "planned".to_owned(),
+        None if item.reason.is_empty() => "planned".to_owned(),
+        None => item.reason.clone(),
     }
 }

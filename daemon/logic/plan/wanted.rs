@@ -93,6 +93,9 @@ pub fn protected(settings: &Settings, items: &[Item], facts: &Facts, problems: &
             && matches!(&item.request, Some(Request::Device(device)) if matches!(device.purpose, Purpose::Swap { .. }))
     };
     let Some(size) = settings.vm.as_ref().and_then(|vm| vm.protected.as_ref()) else { return 0 };
+    if facts.is_image && size.expr.needs_memory() {
+        return 0;
+    }
     let most = facts.memory.total_kib << 8;
     let bytes = match bytes(size, facts) {
         Ok(bytes) if bytes > most => {
@@ -128,8 +131,31 @@ fn item(target: Target) -> Item {
     }
 }
 
+/// Why a size is not evaluated for an image.
+const AT_BOOT: &str = "its size depends on the memory, and is evaluated at boot";
+
+fn waits_for_memory(device: &DeviceSettings) -> bool {
+    let (size, max) = match &device.size {
+        SizeRule::Expression { size, max } => (Some(size), max),
+        SizeRule::Fraction { max, .. } => (None, max),
+    };
+    let sizes = [size, max.as_ref(), device.resident_limit.as_ref()].into_iter().flatten();
+    size.is_none()
+        || device.host_memory_limit.is_some()
+        || sizes.into_iter().any(|size| size.expr.needs_memory())
+}
+
+/// It is wanted, but what is requested is not known yet.
+fn at_boot(mut item: Item) -> Item {
+    AT_BOOT.clone_into(&mut item.reason);
+    item
+}
+
 fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
     let mut item = item(Target::Device(device.number));
+    if facts.is_image && waits_for_memory(device) {
+        return at_boot(item);
+    }
     match over_host_limit(device, facts) {
         Err(refusal) => {
             refuse(&mut item, refusal, problems);
@@ -366,6 +392,9 @@ fn ramdisk_request(disk: &RamdiskSettings, facts: &Facts) -> Result<RamdiskReque
 
 fn ramdisk_item(disk: &RamdiskSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
     let mut item = item(Target::Ramdisk(disk.name.clone()));
+    if facts.is_image && disk.size.expr.needs_memory() {
+        return at_boot(item);
+    }
     let request = ramdisk_request(disk, facts);
     match request {
         Ok(request) => {
