@@ -21,8 +21,9 @@ use logic::order::Benchmark;
     version,
     about = "Shows and controls compressed memory",
     long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
-    after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood. So are zramctl's options to set up devices: -f -s SIZE [-a ALGORITHM] sets up an unused device, with nothing on it, and prints its name; DEVICE -s SIZE sets up that one; -f alone prints the first that is unused; -r DEVICE... resets devices that are not in use.",
+    after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood. So are zramctl's options to set up devices: -f -s SIZE [-a ALGORITHM] sets up an unused device, with nothing on it, and prints its name; DEVICE -s SIZE sets up that one; -f alone prints the first that is unused; -r DEVICE... resets devices that are not in use.\n`zramdctl help COMMAND` explains a command.",
     subcommand_value_name = "COMMAND",
+    help_template = help_template(),
     max_term_width = 100
 )]
 pub struct Cli {
@@ -44,6 +45,53 @@ pub struct Cli {
     /// Read this file instead of those below /usr/lib, /etc and /run
     #[arg(short, long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+}
+
+/// The commands, by what they are for.
+pub const GROUPS: [(&str, &[&str]); 5] = [
+    ("Figures and problems", &["list", "status", "show", "top", "stats", "monitor", "doctor", "report"]),
+    (
+        "Configuration",
+        &[
+            "init",
+            "import",
+            "check",
+            "cat-config",
+            "plan",
+            "reload",
+            "set",
+            "unset",
+            "edit",
+            "overrides",
+            "off",
+        ],
+    ),
+    ("Devices", &["create", "remove", "resize", "limit", "swap", "compact", "maintain", "adopt"]),
+    ("RAM disks", &["ramdisk"]),
+    ("Measurements", &["bench"]),
+];
+
+/// The commands of a group, in its order.
+pub fn of_group<'a>(all: &'a clap::Command, names: &'a [&str]) -> impl Iterator<Item = &'a clap::Command> {
+    names.iter().filter_map(|name| all.find_subcommand(name))
+}
+
+/// The help, with the commands in groups, which clap has only for options.
+fn help_template() -> String {
+    let all = Command::augment_subcommands(clap::Command::new("zramdctl"));
+    let mut out = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (heading, names) in GROUPS {
+        out.push_str(&format!("\n{heading}:\n"));
+        for command in of_group(&all, names) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            out.push_str(&format!("  {:10}  {about}", command.get_name()));
+            for alias in command.get_visible_aliases() {
+                out.push_str(&format!(" [alias: {alias}]"));
+            }
+            out.push('\n');
+        }
+    }
+    out + "\nOptions:\n{options}{after-help}"
 }
 
 /// When to use colours.
@@ -93,9 +141,10 @@ pub enum Command {
     /// List devices and RAM disks, one line each
     #[command(visible_alias = "ls")]
     List(List),
-    /// Explain numbers, choices and problems
+    /// Explain figures, choices and problems
     Status {
         /// Only these, for example zram0
+        #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// Form of the result
         #[command(flatten)]
@@ -115,9 +164,9 @@ pub enum Command {
         #[command(flatten)]
         form: JsonForm,
     },
-    /// Watch ratio, memory saved, rates and pressure
+    /// Watch figures, rates and memory pressure
     Top {
-        /// Seconds between two looks
+        /// Seconds between two samples
         #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS")]
         interval: f64,
         /// Print this many samples as text, then exit
@@ -127,9 +176,10 @@ pub enum Command {
         #[command(flatten)]
         form: JsonForm,
     },
-    /// Print every counter once, for monitoring
+    /// Print all counters once, for monitoring
     Stats {
         /// Only these devices
+        #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// prometheus (also for the text-file collector of its node exporter) or openmetrics
         #[arg(long, value_enum, hide_possible_values = true, default_value_t = StatsFormat::Prometheus, conflicts_with = "json")]
@@ -141,7 +191,9 @@ pub enum Command {
         #[command(flatten)]
         form: JsonForm,
     },
-    /// Print what changes, until interrupted
+    /// Print changes as they happen
+    ///
+    /// It runs until it is interrupted.
     Monitor {
         /// Form of the result; short is one object a line
         #[command(flatten)]
@@ -150,25 +202,35 @@ pub enum Command {
         #[arg(long, value_name = "MILLISECONDS")]
         stats: Option<u32>,
     },
-    /// Look for problems, with a remedy for each; say who ends programs when memory runs out, and what hibernation lacks
+    /// Look for problems, and print what to do about each
+    ///
+    /// Also says which program ends processes when memory runs out, and what hibernation lacks.
     Doctor(JsonForm),
-    /// Write a report about this machine that can be sent to others: versions, kernel options, figures, results of `doctor`
+    /// Write a report about this machine that can be sent to others
+    ///
+    /// It contains versions, kernel options, figures and the results of `doctor`.
     Report {
         /// New file, or - for standard output; zramd-report.json if none is named
         file: Option<PathBuf>,
     },
-    /// Look for mistakes in the configuration, or in these files, for settings without effect, and for what this machine
-    /// refuses
+    /// Look for mistakes in the configuration, or in other files
+    ///
+    /// Also for settings without effect, and for what this machine refuses.
     Check {
         /// Files to check instead of the configuration
+        #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Form of the result
         #[command(flatten)]
         form: JsonForm,
     },
-    /// Print the configuration with the origin of each key; as JSON also defaults, and what follows from each value
+    /// Print the configuration with the origin of each key
+    ///
+    /// As JSON also defaults, and what follows from each value.
     CatConfig(JsonForm),
-    /// Show what `reload` would change, what it refuses, and which sections are not for this machine
+    /// Show what `reload` would change and refuse
+    ///
+    /// Also shows which sections are not for this machine.
     Plan {
         /// How
         #[command(flatten)]
@@ -177,28 +239,34 @@ pub enum Command {
         #[command(flatten)]
         form: JsonForm,
     },
-    /// Read the configuration again and bring the machine in line with it (`plan` shows what that changes)
+    /// Read the configuration again and apply it
+    ///
+    /// `plan` shows what that changes.
     Reload(Change),
-    /// Show what holds until the next boot instead of the configuration
+    /// Show what overrides the configuration until the next boot
     Overrides(JsonForm),
-    /// Change the configuration: sizes, algorithms, priority and limits of a device or RAM disk
+    /// Change keys of a device or RAM disk, now and at every boot
+    ///
+    /// These are sizes, algorithms, priority and limits; `edit` is for all others.
     Set(Set),
-    /// Remove keys that `set` assigned, or what holds until the next boot
+    /// Remove keys that `set` assigned, or overrides
     Unset(Unset),
-    /// Edit the lasting changes of `set` in $VISUAL or $EDITOR, and apply them, as root
+    /// Edit the file that `set` writes, and apply it
+    ///
+    /// The editor is $VISUAL or $EDITOR. Needs root.
     Edit(Change),
-    /// Create a device that lasts until the next boot
+    /// Create a device, until the next boot
     Create(Create),
-    /// Take a device away
+    /// Remove a device, until the next boot
     Remove {
         /// Devices
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
         /// How
         #[command(flatten)]
         change: Change,
     },
-    /// Give a device another size, until the next boot
+    /// Change the size of a device, until the next boot
     Resize {
         /// Device
         name: String,
@@ -214,40 +282,44 @@ pub enum Command {
         #[command(subcommand)]
         command: Swap,
     },
-    /// Limit the memory that a device may use, until the next boot
+    /// Limit the memory of a device, until the next boot
     Limit {
         /// Device
         name: String,
         /// Amount, for example 1GiB, or none
         limit: String,
     },
-    /// Take over a device that is in use as configured, but whose record in /run/zramd is lost or damaged
+    /// Take over a device in use whose record is lost or damaged
+    ///
+    /// The device has to be as configured. Records are in /run/zramd.
     Adopt {
         /// Device
         name: String,
     },
-    /// Give back memory that the allocator holds in half-empty pages
+    /// Free memory that the allocator holds in half-empty pages
     Compact {
         /// Devices
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Do what [maintenance] asks for now, and say what came of it
+    /// Run [maintenance] now, and print what it did
     Maintain(Maintain),
-    /// Measure this machine's own memory
+    /// Measure algorithms, swap and RAM disks on this machine
     Bench {
         /// What to measure
         #[command(subcommand)]
         command: Bench,
     },
-    /// RAM disks that outlive a reboot, and their snapshots
+    /// Save, verify and restore RAM disks that persist
     #[command(subcommand)]
     Ramdisk(Ramdisk),
-    /// Propose a configuration for this machine, and write it after a yes
+    /// Propose a configuration, and write it after a yes
     Init(Init),
-    /// Take everything away that zramd set up, after a yes, and disable it at boot; configuration and snapshots are kept
+    /// Remove everything that zramd set up, and disable it at boot
+    ///
+    /// It asks before. Configuration and snapshots are kept.
     Off(Off),
-    /// Print the configuration of another program as one of zramd
+    /// Translate the configuration of another program
     Import(Import),
     /// Set up and reset devices as zramctl does
     #[command(
@@ -294,7 +366,7 @@ pub struct Off {
     pub yes: bool,
 }
 
-/// The purpose of a machine.
+/// What a proposal is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProfileName {
     /// Desktops, laptops, servers and virtual machines
@@ -372,6 +444,7 @@ impl PeerName {
 #[command(after_help = super::columns::help())]
 pub struct List {
     /// Only names that match, for example 'zram*'
+    #[arg(value_name = "PATTERN")]
     pub patterns: Vec<String>,
     /// Also devices that are not set up
     #[arg(long)]
@@ -475,6 +548,7 @@ pub struct Unset {
 #[derive(Debug, Args)]
 pub struct Maintain {
     /// Only these devices
+    #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Only say what would be done; needs no rights
     #[arg(short = 'n', long)]
@@ -512,26 +586,27 @@ pub struct Create {
 /// `ramdisk`.
 #[derive(Debug, Subcommand)]
 pub enum Ramdisk {
-    /// List RAM disks with what is kept of them
+    /// List RAM disks with their last save and the next one
     List(JsonForm),
-    /// Explain how RAM disks are kept: the last save, the next one, and what was left out
+    /// Explain saves: the last one, the next one, and what was left out
     Status {
         /// Only these
+        #[arg(value_name = "NAME")]
         names: Vec<String>,
         /// Format of the result
         #[command(flatten)]
         form: JsonForm,
     },
-    /// Save them now
+    /// Save RAM disks now
     Save {
         /// RAM disks
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
         /// How
         #[command(flatten)]
         change: NoBlock,
     },
-    /// Save a RAM disk, then bring it back filled from a snapshot
+    /// Save a RAM disk, and fill it from an older snapshot
     Restore {
         /// RAM disk
         name: String,
@@ -590,7 +665,7 @@ pub enum Ramdisk {
         #[arg(id = "snapshot", value_name = "SNAPSHOT")]
         generation: Option<u64>,
     },
-    /// Give a RAM disk another size, until the next boot
+    /// Change the size of a RAM disk, until the next boot
     Resize {
         /// RAM disk
         name: String,
@@ -605,7 +680,7 @@ pub enum Ramdisk {
 /// `swap on` and `swap off`.
 #[derive(Debug, Subcommand)]
 pub enum Swap {
-    /// Switch it on
+    /// Switch the swap on
     On {
         /// Device
         name: String,
@@ -613,7 +688,7 @@ pub enum Swap {
         #[command(flatten)]
         change: NoBlock,
     },
-    /// Switch it off and give its memory back
+    /// Switch the swap off and free its memory
     Off {
         /// Device
         name: String,
@@ -634,9 +709,9 @@ pub struct NoBlock {
 /// `bench`.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Measure which compression algorithm is best here, and keep the verdict for "auto"
+    /// Measure which algorithm is best here, and keep the verdict for "auto"
     Run(BenchRun),
-    /// Show the verdict and its figures again
+    /// Show the verdict and its figures
     Show(BenchShow),
     /// Forget the verdict
     Forget,
@@ -644,7 +719,7 @@ pub enum Bench {
     Adopt,
     /// Compare tmpfs, compressed memory and disks as RAM disks
     Ramdisk(BenchRamdisk),
-    /// Send memory to private swap and back, and time the page faults
+    /// Swap memory out to a private device and in again, and time the page faults
     Swap(BenchSwap),
 }
 
@@ -701,6 +776,7 @@ pub struct BenchShow {
 #[derive(Debug, Default, Args)]
 pub struct BenchRamdisk {
     /// Directories on disks to compare with
+    #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Amount to write and read in each pass, for example 128MiB
     #[arg(short, long, value_parser = amount)]

@@ -2,14 +2,15 @@
 
 use std::io;
 
-use clap::{Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_mangen::Man;
 
-use super::args::Cli;
+use super::args::{Cli, GROUPS, of_group};
 use super::columns::{COLUMNS, Column};
 use super::out;
 use engine::Error;
 use logic::exit::{self, ExitStatus};
+use logic::figure::{FIGURES, Figure, Unit};
 
 const NAME: &str = "zramdctl";
 
@@ -49,7 +50,11 @@ const EXAMPLES: [(&str, &str); 6] = [
 const OUTPUTS: [(&str, &str, &str); 5] = [
     ("list", "zramdctl", "Swap, a file system on zram and a tmpfs:"),
     ("status", "zramdctl status zram1", "One device in words:"),
-    ("top", "zramdctl top -n 1", "The current activity; IN/S and OUT/S are pages of swap:"),
+    (
+        "top",
+        "zramdctl top -n 1",
+        "The current activity; IN/S and OUT/S are bytes read from the device and written to it:",
+    ),
     ("doctor", "zramdctl doctor", "After the configuration was changed; each problem has a fix:"),
     ("check", "zramdctl check five-mistakes.toml", "A mistake in the configuration:"),
 ];
@@ -81,17 +86,32 @@ pub fn page() -> io::Result<String> {
         format!(".TH ZRAMDCTL 1 {DATE} \"zramd {}\" zramd\n.nh\n.ad l\n", env!("CARGO_PKG_VERSION"))
             .into_bytes();
     man.render_name_section(&mut out)?;
-    man.render_synopsis_section(&mut out)?;
-    man.render_description_section(&mut out)?;
+    let mut description = Vec::new();
+    man.render_description_section(&mut description)?;
     let mut out = text(&out);
-    out.push_str(&plain(command.get_after_help().map(ToString::to_string).unwrap_or_default().as_str()));
+    out.push_str(".SH SYNOPSIS\n");
+    for arguments in [
+        " [\\fIOPTION\\fR...] \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]",
+        " [\\fIOPTION\\fR...] [\\fIPATTERN\\fR...]",
+    ] {
+        out.push_str(&format!(".B {NAME}\n{arguments}\n.br\n"));
+    }
+    out.push_str(&text(&description));
+    out.push_str(&marked(command.get_after_help().map(ToString::to_string).unwrap_or_default().as_str()));
     out.push_str("\n.SH COMMANDS\n");
-    for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
-        out.push_str(&subcommand(NAME, one)?);
+    for (heading, names) in GROUPS {
+        let names: Vec<String> = names.iter().map(|name| format!("\\fB{}\\fR", plain(name))).collect();
+        out.push_str(&format!(".TP\n{}\n{}\n", plain(heading), names.join(", ")));
+    }
+    for (_, names) in GROUPS {
+        for one in of_group(&command, names) {
+            out.push_str(&subcommand(NAME, one)?);
+        }
     }
     let mut options = Vec::new();
     man.render_options_section(&mut options)?;
     out.push_str(&text(&options));
+    out.push_str(&figures());
     out.push_str(".SH EXIT STATUS\n");
     for (status, meaning) in exit::STATUSES {
         out.push_str(&tagged(&status.code().to_string(), meaning));
@@ -209,13 +229,16 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
         return command.get_subcommands().map(|one| subcommand(&name, one)).collect();
     }
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    // Both begin with the same line.
+    let more = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    let more = more.strip_prefix(&about).unwrap_or_default().trim();
     let heading = name.strip_prefix(NAME).unwrap_or(&name).trim();
     let mut out = format!(".SS {}\n", plain(heading));
     let man = Man::new(command.clone().bin_name(name.clone()).disable_help_flag(true));
-    let mut synopsis = Vec::new();
-    man.render_synopsis_section(&mut synopsis)?;
-    out.push_str(&body(&synopsis));
-    out.push_str(&format!(".PP\n{}.\n", marked(&about)));
+    let options = command.get_arguments().filter(|argument| !argument.is_positional());
+    let arguments: String = options.chain(command.get_positionals()).map(synopsis).collect();
+    out.push_str(&format!("\\fB{}\\fR{arguments}\n", plain(&name)));
+    out.push_str(&format!(".PP\n{}.\n{}\n", marked(&about), marked(more)));
     let mut options = Vec::new();
     man.render_options_section(&mut options)?;
     out.push_str(&body(&options));
@@ -226,6 +249,44 @@ fn subcommand(parents: &str, command: &Command) -> io::Result<String> {
         }
     }
     Ok(out)
+}
+
+/// An argument in a synopsis, with a blank before it.
+fn synopsis(argument: &Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let value = names.first().map_or_else(String::new, |name| format!("\\fI{}\\fR", plain(name)));
+    let more = if matches!(argument.get_action(), ArgAction::Append) && argument.is_positional() {
+        "..."
+    } else {
+        ""
+    };
+    let flag = match (argument.get_short(), argument.get_long()) {
+        (Some(short), _) => format!("\\fB\\-{short}\\fR"),
+        (None, Some(long)) => format!("\\fB\\-\\-{}\\fR", plain(long)),
+        (None, None) if argument.is_required_set() => return format!(" {value}{more}"),
+        (None, None) => return format!(" [{value}{more}]"),
+    };
+    // The value of `--json` is attached by `=`, and may be left out.
+    let takes = argument.get_action().takes_values() && !argument.is_require_equals_set();
+    if takes { format!(" [{flag} {value}]") } else { format!(" [{flag}]") }
+}
+
+/// Each figure with its names.
+fn figures() -> String {
+    let mut out = ".SH FIGURES\nThe name of a figure in texts and tables, and in other places:\n".to_owned();
+    for Figure { name, label, metric, .. } in FIGURES.iter().filter(|figure| !figure.label.is_empty()) {
+        let columns = COLUMNS.iter().find(|column| column.figure() == Some(*name));
+        let column = columns.map_or_else(String::new, |column| format!("column {} of list; ", column.name));
+        let unit = if metric.unit == Unit::None { "" } else { "_" };
+        let total = if metric.counter { "_total" } else { "" };
+        let places = format!(
+            "({column}{name} on the bus and in show; zramd_{}{unit}{}{total} in stats)",
+            metric.name,
+            metric.unit.word()
+        );
+        out.push_str(&tagged(label, &format!("{} {places}.", metric.help.trim_end_matches('.'))));
+    }
+    out
 }
 
 fn text(roff: &[u8]) -> String {
@@ -289,6 +350,11 @@ mod tests {
             assert!(page.contains(word), "{word}");
         }
         assert!(!page.contains("completions"), "hidden");
+        assert!(page.contains("\\fICOLUMNS\\fR]") && page.contains("[\\fIPATTERN\\fR...]"), "{page}");
+        let grouped: usize = GROUPS.iter().map(|(_, names)| of_group(&Cli::command(), names).count()).sum();
+        let listed: usize = GROUPS.iter().map(|(_, names)| names.len()).sum();
+        let shown = Cli::command().get_subcommands().filter(|one| !one.is_hide_set()).count();
+        assert_eq!([grouped, listed], [shown, shown], "each command is in one group");
         for (name, ..) in OUTPUTS {
             assert!(captured(name).lines().count() > 4, "no page has the output {name}");
         }
