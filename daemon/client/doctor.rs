@@ -157,7 +157,8 @@ pub(super) fn examine(cli: &Cli, patient: bool) -> Result<Examined, Error> {
     found.extend(disk_swaps(&snapshot.devices, &swaps, named));
     found.extend(drained(&standing));
     found.extend(overlay::findings(&loaded.merged.overrides));
-    finding::add(&mut found, survey.iter().flat_map(|survey| planned(&loaded, survey)));
+    let remedy = to_bring_in_line(&standing);
+    finding::add(&mut found, survey.iter().flat_map(|survey| planned(&loaded, survey, remedy)));
     let followers = survey.iter().flat_map(|survey| survey.followers(&host, &loaded));
     found.extend(followers.filter_map(|follower| follower.finding()));
     found.extend(missing(&standing, &loaded));
@@ -317,8 +318,17 @@ fn verdict(loaded: &Loaded) -> Option<Finding> {
     })
 }
 
-/// What the planner finds, and what a reload would change.
-fn planned(loaded: &Loaded, survey: &Survey) -> Vec<Finding> {
+/// What to do about a difference: `reload` needs the daemon.
+fn to_bring_in_line(standing: &Standing) -> &'static str {
+    match standing.systemd {
+        Some(Systemd { running: true, .. }) => "run `zramdctl reload`",
+        Some(_) => "run `systemctl start zramd.service`, then `zramdctl reload`",
+        None => "run `zramdctl reload`, or, if the daemon does not run, `/usr/lib/zramd/zramd-setup apply`",
+    }
+}
+
+/// What the planner finds, and what a reload would change; `remedy`: [`to_bring_in_line`].
+fn planned(loaded: &Loaded, survey: &Survey, remedy: &str) -> Vec<Finding> {
     let with_remedy = |found: &Finding| match found.remedy.as_str() {
         "" => found.clone().remedy("see `zramdctl plan`"),
         _ => found.clone(),
@@ -328,7 +338,11 @@ fn planned(loaded: &Loaded, survey: &Survey) -> Vec<Finding> {
         // A reload refuses a configuration with mistakes, so it would change nothing.
         return mistakes.collect();
     }
-    mistakes.chain(survey.changes.iter().filter_map(Change::finding)).collect()
+    let difference = |found: Finding| match found.code {
+        Code::NotSetUp | Code::NotInLine => found.remedy(remedy),
+        _ => found,
+    };
+    mistakes.chain(survey.changes.iter().filter_map(Change::finding).map(difference)).collect()
 }
 
 /// Swap on disks that is used after compressed swap; the kernel never moves pages from one to the other. `named`:
@@ -659,7 +673,7 @@ mod tests {
         assert_eq!(found[1].object, "zram2");
         let (plan, facts) = (Plan::default(), Facts::default());
         let survey = Survey { plan, changes: vec![change(2, Action::Remove, "not configured")], facts };
-        let differences = planned(&loaded("[zram2]"), &survey);
+        let differences = planned(&loaded("[zram2]"), &survey, "");
         assert_eq!(codes(&differences), ["not-in-line"]);
         let mut all = found.clone();
         finding::add(&mut all, differences);
@@ -699,11 +713,11 @@ mod tests {
             Finding::new(Level::Warning, Code::ZswapActive, "", "in other words", "do this"),
         ];
         let mut found = known.to_vec();
-        finding::add(&mut found, planned(&configuration, &survey));
+        finding::add(&mut found, planned(&configuration, &survey, ""));
         assert_eq!(codes(&found[3..]), ["config-doubtful", "not-set-up", "not-in-line", "refused"]);
         let broken = loaded("[zram0]\nzram-size = \"oops(\"\n");
         let mut found = known.to_vec();
-        finding::add(&mut found, planned(&broken, &survey));
+        finding::add(&mut found, planned(&broken, &survey, ""));
         assert!(
             found[3..]
                 .iter()

@@ -182,9 +182,20 @@ fn is_known(name: &str) -> bool {
     names().any(|known| known == name)
 }
 
-/// A hint with the most similar property name.
+/// A hint with the properties that contain the word, or else the most similar one.
 fn meant(name: &str) -> String {
-    nearest(name, names()).map(|known| format!("; did you mean {known}?")).unwrap_or_default()
+    let word = name.to_lowercase();
+    let is_it = |known: &&str| known.eq_ignore_ascii_case(name);
+    let contains = |known: &&str| !word.is_empty() && known.to_lowercase().contains(&word);
+    let mut meant: Vec<&str> = match names().find(is_it) {
+        Some(known) => vec![known],
+        None => names().filter(contains).collect(),
+    };
+    if meant.is_empty() {
+        meant = nearest(name, names()).into_iter().collect();
+    }
+    meant.dedup();
+    if meant.is_empty() { String::new() } else { format!("; did you mean {}?", meant.join(" or ")) }
 }
 
 #[cfg(test)]
@@ -244,6 +255,7 @@ mod tests {
         assert!(is_known("SavedBytes") && is_known("FreeInodes") && is_known("Priority"));
         assert!(!is_known("savedbytes"));
         assert_eq!(meant("savedbytes"), "; did you mean SavedBytes?");
+        assert_eq!(meant("PeakBytes"), "; did you mean MemoryPeakBytes?");
         assert_eq!(meant("Frobnication"), "");
     }
 
