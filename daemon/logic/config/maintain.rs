@@ -1,11 +1,13 @@
 //! Parses `[maintenance]` into settings of the policies, and applies them to the devices.
 
 use super::device::secondary;
+use super::fragment::Assignment;
 use super::key::Key;
 use super::keys::maintenance as keys;
 use super::schema::SectionKind;
 use super::section::SectionReader;
 use super::settings::{BackingSettings, DeviceSettings, MaintenanceSettings, WritebackSettings};
+use super::value::Value;
 use crate::device::algorithm::Algorithm;
 use crate::duration;
 use crate::expr::{Variables, size_in_bytes};
@@ -59,7 +61,17 @@ fn is_on(reader: &mut SectionReader<'_>, enabled: &Key) -> bool {
     }
 }
 
+/// A number without a unit is seconds, but a few seconds of idleness are hardly meant.
+fn without_unit(reader: &mut SectionReader<'_>, key: &Key) {
+    if let Some(Assignment { value: Value::Integer(seconds @ 0..60, _), origin, .. }) = reader.own(key) {
+        let problem = Finding::warning(origin.clone(), format!("{seconds} without a unit is {seconds} seconds"));
+        reader.problems.push(problem.remedy(format!("write \"{seconds}h\", or \"{seconds}s\" if that is meant")));
+    }
+}
+
 fn ages(reader: &mut SectionReader<'_>, least_key: &Key, most_key: &Key, default: Range) -> Option<Range> {
+    without_unit(reader, least_key);
+    without_unit(reader, most_key);
     let (least, most) = (reader.span(least_key)?, reader.span(most_key));
     let range = match most {
         Some(most) if reader.own(least_key).is_none() => Range { least: least.min(most), most },
