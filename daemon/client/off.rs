@@ -37,7 +37,7 @@ pub fn run(cli: &Cli, words: &Off) -> Result<ExitStatus, Error> {
         return Err(Error::new(ErrorKind::NotPermitted, message));
     }
     if cli.config.is_some() {
-        out::note("warning: --config has no effect: off takes away whatever is set up");
+        out::note("warning: --config has no effect: off removes everything that is set up");
     }
     let booted = unit_files::is_booted(root());
     if booted && files::is_asked_for(root()) {

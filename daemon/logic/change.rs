@@ -126,7 +126,7 @@ impl Change {
 }
 
 /// Why a target is removed: its section was removed or disabled, in a file or on request.
-const NOT_WANTED: &str = "no longer wanted";
+const NOT_WANTED: &str = "no longer configured";
 
 /// Compares. `forced` accepts the loss of contents; `activation` tells who can change targets that are in use.
 pub fn changes(plan: &Plan, facts: &Facts, activation: Activation, forced: bool) -> Vec<Change> {

@@ -118,7 +118,7 @@ fn zramd_8_is_current() {
                 .replace("@ZRAMD_PROBLEM@", "its code")
                 .replace("@ZRAMD_OBJECT@: @ZRAMD_ACTION@", "a device: what was done")
                 .replace("@ZRAMD_OBJECT@", "its name")
-                .replace("@ZRAMD_PRESSURE@", "another")
+                .replace("@ZRAMD_PRESSURE@", "its level")
                 .replace("@ZRAMD_SWAPPING@", "stopped, or resumed");
             assert!(!subject.contains('@'), "{subject}: what stands there?");
             tagged(id, &format!("{subject}."))

@@ -174,7 +174,7 @@ fn what_would_lose_contents_is_refused_unless_forced() {
     check(size.0, size.1, true, ("zram1", Action::Recreate, "size 32.0 MiB → 40.0 MiB"));
     let section = "[zram1]\nzram-size = \"32MiB\"\nmount-point = \"/srv/data\"\nfs-type = \"ext4\"\n";
     check(section, "", false, ("zram1", Action::Refuse, "would lose its contents"));
-    check(section, "", true, ("zram1", Action::Remove, "no longer wanted"));
+    check(section, "", true, ("zram1", Action::Remove, "no longer configured"));
 }
 
 #[test]

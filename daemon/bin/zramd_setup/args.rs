@@ -16,11 +16,11 @@ Usage: zramd-setup [OPTION]... COMMAND
 Sets up compressed swap and RAM disks from /etc/zramd/zramd.toml.
 
 Commands that change the machine (as root):
-  apply                bring everything that is configured into place, without systemd
-  revert               take everything away that zramd set up
-  up zramN             prepare one device; systemd then activates it
-  up vm|zswap          make the settings of [vm] for swap that systemd activates
-  down NAME            take one device (zramN), RAM disk (ramdisk.NAME) or vm, zswap away
+  apply                set up everything that is configured, without systemd
+  revert               remove everything that zramd set up
+  up zramN             set up one device; systemd then activates it
+  up vm|zswap          apply [vm] or [zswap] for swap that systemd activates
+  down NAME            remove one device (zramN) or RAM disk (ramdisk.NAME), or undo vm, zswap
 
 Commands that only look:
   plan                 show what `apply` would do, and why
