@@ -32,7 +32,7 @@ const ofShare = { text: percent, top: most => (most > 0.5 ? 1 : most > 0.1 ? 0.5
 /** The charts: a title, what the axis shows, and the lines with their names. The second line is dashed. */
 const PANELS = [
     [_("Memory"), ofBytes, [["memory", _("In use")]]],
-    [_("Compressed"), ofBytes, [["stored", _("Stored")], ["used", _("In memory")]]],
+    [_("Compressed"), ofBytes, [["stored", _("Stored")], ["used", _("Memory")]]],
     [_("Swap traffic"), ofRate, [["came", _("In")], ["out", _("Out")]]],
     [_("Waiting for memory"), ofShare, [["waited", _("Share of the time")]]],
 ];
