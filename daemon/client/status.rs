@@ -26,6 +26,7 @@ use logic::overlay::{Override, Standing};
 use logic::plan::{Decision, Plan};
 use logic::ramdisk::status::RamdiskStatus;
 use logic::record::Target;
+use logic::render;
 use logic::sample::{DeviceView, RamdiskView, ReasonView, RoleView, Snapshot, StateView};
 use logic::text::shown;
 use logic::vm::{Tunable, VmView};
@@ -88,6 +89,11 @@ fn is_about(finding: &Finding, rows: &[Row<'_>], whole: bool) -> bool {
     whole || rows.iter().any(|row| select::is(&finding.object, *row))
 }
 
+/// Whether it is a device of which there is nothing to say: loading the module creates those.
+fn is_unused(row: Row<'_>) -> bool {
+    matches!(row, Row::Device(view) if view.state == StateView::Unused && !view.managed)
+}
+
 /// Whether a device or RAM disk is in its intended use.
 fn is_active(row: Row<'_>) -> bool {
     match row {
@@ -124,11 +130,17 @@ pub fn render(
     if whole {
         parts.push(summary(snapshot, config) + "\n");
     }
-    parts.extend(rows.iter().map(|row| match row {
+    let (unused, others): (Vec<Row<'_>>, Vec<Row<'_>>) =
+        rows.iter().partition(|row| whole && is_unused(**row));
+    parts.extend(others.iter().map(|row| match row {
         Row::Device(view) => device(view, snapshot, config, plan, style),
         Row::Zswap(view) => zswap(view, style),
         Row::Ramdisk(view) => disk(view, config, style),
     }));
+    if !unused.is_empty() {
+        let names: Vec<String> = unused.iter().map(|row| row.name().to_owned()).collect();
+        parts.push(Paragraph::new(&render::listed(&names), "not set up", false, style).render());
+    }
     if whole {
         parts.extend(absent(rows, loaded, plan, style));
     }

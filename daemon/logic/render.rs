@@ -57,7 +57,7 @@ fn counted(plan: &Plan, loaded: &Loaded) -> String {
 }
 
 /// The names, at most 20 of them.
-fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     let dots = if names.len() > MOST { ", …" } else { "" };
     names[..names.len().min(MOST)].join(", ") + dots
 }
