@@ -35,7 +35,6 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
             conditions::with_disks(&host, machine.conditions, &machine.swaps, &machine.mounts);
         machine.util_linux = conditions::util_linux();
     }
-    machine.rotates = machine.root().and_then(|mount| host.rotates(mount));
     let imported = take_over(&mut machine, &host, &root)?;
     match present(&host, &directory, &configured.files) {
         Some(why) if words.dry_run => out::note(&format!("warning: {why}")),

@@ -74,7 +74,6 @@ pub fn look<H: Host>(host: &H, configured: &Settings) -> Machine {
         conditions: conditions(host, configured, &memory, &swaps),
         swaps,
         util_linux: (0, 0),
-        rotates: None,
         managed: gather::records(host).unwrap_or_default().into_keys().collect(),
         own: Peer::ALL.into_iter().filter(|peer| is_own(host, *peer)).collect(),
         others: gather::other_managers(host),

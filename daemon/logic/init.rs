@@ -29,8 +29,6 @@ pub struct Machine {
     pub conditions: Conditions,
     /// Version of util-linux; 0.0 if unknown.
     pub util_linux: (u32, u32),
-    /// Whether the disk of the root file system is rotational, if known.
-    pub rotates: Option<bool>,
     /// Whether control groups (v2) are known to keep no memory.
     pub lacks_memory_controller: bool,
     /// Whether the kernel is known not to measure memory pressure.
@@ -292,12 +290,6 @@ impl Machine {
     fn remarks(&self, imports: bool, toml: &str) -> Vec<String> {
         let mut remarks = Vec::new();
         let zswap = toml.contains(ZSWAP);
-        if let Some(rotates) = self.rotates.filter(|_| !zswap && !self.is_on_card()) {
-            let kind = if rotates { "rotational" } else { "solid-state" };
-            remarks.push(format!(
-                "The root file system is on a {kind} disk; the proposal is the same, because this swap stays in memory."
-            ));
-        }
         if self.huge_bytes > 0 && !imports && !zswap {
             remarks.push(format!(
                 "{} of memory are reserved as huge pages, which are neither swapped nor compressed; the size does not count them.",
@@ -679,12 +671,11 @@ mod tests {
             memory_bytes: 4 << 30,
             swaps: vec![disk, zram],
             conditions: Conditions { zswap_is_on: true, hibernates: true, ..Conditions::default() },
-            rotates: Some(true),
             others: vec![shipped(), other("the unrelated older zramd", "/etc/default/zramd")],
             ..Machine::default()
         };
         let remarks = machine.propose(None, None).remarks;
-        assert_eq!(remarks.len(), 8, "{remarks:#?}");
+        assert_eq!(remarks.len(), 7, "{remarks:#?}");
         assert!(
             remarks.iter().all(|remark| remark.ends_with('.') && !remark.contains("zram0")),
             "{remarks:#?}"

@@ -61,7 +61,11 @@ fn maintenance_is_off_unless_it_is_asked_for() {
 fn a_few_seconds_without_a_unit_are_doubtful() {
     let doubts = |age: &str| {
         let text = format!("[zram0]\n[maintenance]\nrecompress.idle-age = {age}\n");
-        load(&[&text]).problems.iter().map(|found| format!("{} ({})", found.message, found.remedy)).collect::<Vec<_>>()
+        load(&[&text])
+            .problems
+            .iter()
+            .map(|found| format!("{} ({})", found.message, found.remedy))
+            .collect::<Vec<_>>()
     };
     assert_eq!(doubts("2"), ["2 without a unit is 2 seconds (write \"2h\", or \"2s\" if that is meant)"]);
     for meant in ["\"2s\"", "7200", "\"2h\""] {

@@ -64,8 +64,11 @@ fn is_on(reader: &mut SectionReader<'_>, enabled: &Key) -> bool {
 /// A number without a unit is seconds, but a few seconds of idleness are hardly meant.
 fn without_unit(reader: &mut SectionReader<'_>, key: &Key) {
     if let Some(Assignment { value: Value::Integer(seconds @ 0..60, _), origin, .. }) = reader.own(key) {
-        let problem = Finding::warning(origin.clone(), format!("{seconds} without a unit is {seconds} seconds"));
-        reader.problems.push(problem.remedy(format!("write \"{seconds}h\", or \"{seconds}s\" if that is meant")));
+        let problem =
+            Finding::warning(origin.clone(), format!("{seconds} without a unit is {seconds} seconds"));
+        reader
+            .problems
+            .push(problem.remedy(format!("write \"{seconds}h\", or \"{seconds}s\" if that is meant")));
     }
 }
 
