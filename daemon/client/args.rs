@@ -341,7 +341,7 @@ pub enum Command {
 /// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
-    /// What the proposal is for; by default, what the root file system is on decides
+    /// Kind of machine; by default, board if the root file system is on an SD card or eMMC
     #[arg(short, long, value_enum)]
     pub profile: Option<ProfileName>,
     /// Write without asking
@@ -372,7 +372,7 @@ pub enum ProfileName {
     /// Desktops, laptops, servers and virtual machines
     #[value(alias = "desktop", alias = "server")]
     Standard,
-    /// The same, and logs in RAM as a comment: the root file system is on an SD card or eMMC
+    /// The same, with logs in RAM as a comment
     Board,
 }
 
@@ -388,7 +388,7 @@ impl From<ProfileName> for Profile {
 /// `import`.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// Which program's
+    /// The other program
     #[arg(value_enum)]
     pub peer: PeerName,
     /// Read only this file, wherever it is
@@ -402,7 +402,7 @@ pub struct Import {
     /// Value of a variable for which zram-generator would run a program (its set! lines)
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Run these programs once, by /bin/sh as zram-generator does, and put in what they print
+    /// Run these programs once, by /bin/sh as zram-generator does, and insert their output
     #[arg(long, conflicts_with = "root")]
     pub run_programs: bool,
 }
@@ -533,10 +533,10 @@ pub struct Unset {
     /// Device or RAM disk, then the keys that `set` assigned; with --runtime, devices and RAM disks
     #[arg(required_unless_present = "all", value_name = "NAME")]
     pub names: Vec<String>,
-    /// What `create`, `remove`, `resize`, `limit`, `swap off`, `ramdisk resize` and `set --runtime` left
+    /// Remove overrides: those of `create`, `remove`, `resize`, `limit`, `swap off`, `ramdisk resize` and `set --runtime`
     #[arg(long)]
     pub runtime: bool,
-    /// Of every device and RAM disk
+    /// All overrides
     #[arg(long, requires = "runtime", conflicts_with = "names")]
     pub all: bool,
     /// How
@@ -561,7 +561,7 @@ pub struct Maintain {
 /// `create`: the keys of a section.
 #[derive(Debug, Default, Args)]
 pub struct Create {
-    /// Which device, for example zram5; otherwise the lowest that is free
+    /// Device, for example zram5; by default, the first unused number
     pub name: Option<String>,
     /// Uncompressed size, for example 4GiB, or an expression as in the configuration
     #[arg(short, long)]
@@ -726,8 +726,8 @@ pub enum Bench {
 /// `bench run`.
 #[derive(Debug, Default, Args)]
 pub struct BenchRun {
-    /// Only these, separated by semicolons, for example 'lz4;zstd(level=1)'; the verdict is not kept then
-    #[arg(short, long, value_name = "NAMES", value_delimiter = ';', value_parser = algorithm)]
+    /// Only these algorithms, separated by semicolons, for example 'lz4;zstd(level=1)'; the verdict is not kept then
+    #[arg(short, long = "algorithm", alias = "algorithms", value_name = "NAME", value_delimiter = ';', value_parser = algorithm)]
     pub algorithms: Vec<Algorithm>,
     /// Compress the pages of this file instead of those that the configuration says; the verdict is not kept then
     #[arg(long, value_name = "FILE", conflicts_with = "generator")]

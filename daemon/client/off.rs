@@ -87,7 +87,7 @@ fn announce(survey: &Survey) {
     if lines.is_empty() {
         out::note("Nothing is set up by zramd.");
     } else {
-        out::note("These are taken away:");
+        out::note("These are removed:");
         for line in &lines {
             out::note(line);
         }
@@ -111,7 +111,7 @@ fn end(survey: &Survey, removed: &[Removal], booted: bool) -> Result<ExitStatus,
         if booted && files::generates(root()) {
             out::note("zramd is still enabled, so what was removed may be set up again.");
         }
-        out::note("What is named above stays. Solve that, and run `zramdctl off` again.");
+        out::note("What is named above stays. Solve the problem, then run `zramdctl off` again.");
         return Ok(if failed.len() < removed.len() { ExitStatus::Partly } else { first });
     }
     for path in files::overlays(root()) {

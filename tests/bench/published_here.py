@@ -149,7 +149,7 @@ def part_b(results, data, scratch, _):
 def part_c(results, data, _, ctl):
     """`zramdctl bench run --page-cluster 0-3` with all algorithms that are worth measuring."""
     names = ";".join(name for name in algorithms() if name in ("lzo", "lzo-rle", "lz4", "zstd"))
-    words = ["bench", "run", "--page-cluster", "0-3", "--algorithms", names, "--data", data, "--seconds", "60", "--json=short"]
+    words = ["bench", "run", "--page-cluster", "0-3", "--algorithm", names, "--data", data, "--seconds", "60", "--json=short"]
     for number in range(1, ROUNDS + 1):
         report = json.loads(run(ctl, *words).stdout)
         for row in report["page_clusters"]:
