@@ -58,7 +58,12 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         (engine::check_elsewhere(&host, &loaded), loaded)
     };
     let (mut plan, mut loaded) = planned(&proposal.toml);
-    let (toml, refused) = without_refused(&proposal.toml, &plan);
+    // Devices that yield now are set up later, if they can be.
+    let (_, mut later) = planned(&proposal.toml);
+    for device in &mut later.settings.devices {
+        device.yields = false;
+    }
+    let (toml, refused) = without_refused(&proposal.toml, &engine::check_elsewhere(&host, &later));
     if !refused.is_empty() {
         proposal.toml = toml;
         proposal.remarks.extend(refused);
