@@ -90,12 +90,11 @@ pub fn page() -> io::Result<String> {
     man.render_description_section(&mut description)?;
     let mut out = text(&out);
     out.push_str(".SH SYNOPSIS\n");
-    for arguments in [
+    let uses = [
         " [\\fIOPTION\\fR...] \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]",
         " [\\fIOPTION\\fR...] [\\fIPATTERN\\fR...]",
-    ] {
-        out.push_str(&format!(".B {NAME}\n{arguments}\n.br\n"));
-    }
+    ];
+    out.push_str(&uses.map(|arguments| format!(".B {NAME}\n{arguments}\n")).join(".br\n"));
     out.push_str(&text(&description));
     out.push_str(&marked(command.get_after_help().map(ToString::to_string).unwrap_or_default().as_str()));
     out.push_str("\n.SH COMMANDS\n");
