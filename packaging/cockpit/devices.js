@@ -10,7 +10,7 @@ import { meter } from "./meter.js";
 const _ = cockpit.gettext;
 
 /** What is shown of a device besides its use and how full it is. Narrow screens show it on demand. */
-const MORE = [_("Stored"), _("Memory"), _("Ratio"), _("Room left"), _("Algorithm")];
+const MORE = [_("Stored"), _("Memory"), _("Ratio"), _("Headroom"), _("Algorithm")];
 
 /** Microseconds from which the figures of a device are older than the sample. */
 const OLD = 1500000;
