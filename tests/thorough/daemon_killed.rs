@@ -47,8 +47,8 @@ impl Operation {
         match self.verb {
             // From before its beginning to after its end.
             None => &[Moment::After(3), Moment::After(25)],
-            // `Adopt` and `Reload` plan before they note the operation.
-            Some("carry-out") if !["Adopt", "Reload"].contains(&self.call[2]) => {
+            // These plan before they note the operation.
+            Some("carry-out") if !["Adopt", "Reload", "Resize"].contains(&self.call[2]) => {
                 &[Moment::After(7), Moment::Noted, Moment::Begun, Moment::Done]
             }
             Some(_) => &[Moment::After(7), Moment::Begun, Moment::Done],
