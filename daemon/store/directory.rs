@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::format::Hash;
@@ -158,8 +157,8 @@ pub struct Store {
     path: String,
     /// A copy of the state in memory, which stays writable while the machine runs.
     note: Option<Note>,
-    /// Bytes written to files with contents.
-    written: AtomicU64,
+    /// Bytes written to files with contents. Not every processor has atomics of 64 bits.
+    written: Mutex<u64>,
     /// Contents of generations that were read, by number.
     pub(super) known: Mutex<Vec<(u64, Arc<HashSet<Hash>>)>>,
 }
@@ -186,7 +185,7 @@ impl Store {
             directory,
             path,
             note: None,
-            written: AtomicU64::new(0),
+            written: Mutex::default(),
             known: Mutex::default(),
         }
     }
@@ -659,13 +658,17 @@ impl Store {
     pub(super) fn put(&self, file: BorrowedFd<'_>, data: &[u8]) -> Result<(), HostError> {
         let written = self.calls.write_all(file, data);
         written.map_err(|errno| HostError::new(&self.path, "write to", errno))?;
-        self.written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        *self.written() += data.len() as u64;
         Ok(())
     }
 
     /// Bytes that were written to such files since the last question.
     pub(super) fn take_written(&self) -> u64 {
-        self.written.swap(0, Ordering::Relaxed)
+        std::mem::take(&mut *self.written())
+    }
+
+    fn written(&self) -> MutexGuard<'_, u64> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the file of a save that failed. If that fails, too, the next save removes it.
