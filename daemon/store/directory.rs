@@ -604,17 +604,29 @@ impl Store {
     /// Removes the names of these generations, and files that no other generation needs. Without a list of what the others need,
     /// no file is removed.
     pub(super) fn drop(&self, numbers: &[u64], needed: Option<&BTreeSet<u64>>) -> Result<(), Error> {
-        for file in &self.listing()?.files {
-            let is_generation = file.name == generation_name(file.number);
-            let goes = numbers.contains(&file.number);
-            if needed.is_some_and(|needed| !needed.contains(&file.number)) && (goes || !is_generation) {
-                // What was set aside is removed by request only.
-                if goes || file.name == rest_name(file.number) {
-                    self.remove_if_there(&file.name)?;
-                }
-            } else if goes && file.name != rest_name(file.number) {
+        let is_needed = |number| needed.is_none_or(|needed| needed.contains(&number));
+        let files = self.listing()?.files;
+        let (gone, others): (Vec<_>, Vec<_>) = files
+            .iter()
+            .partition(|file| numbers.contains(&file.number) && file.name != rest_name(file.number));
+        for file in &gone {
+            if is_needed(file.number) {
                 self.rename(&file.name, &rest_name(file.number), "rename")?;
+            } else {
+                self.remove_if_there(&file.name)?;
             }
+        }
+        // What was set aside is removed by request only.
+        let mut dead = others
+            .iter()
+            .filter(|file| file.name == rest_name(file.number) && !is_needed(file.number))
+            .peekable();
+        // After a power cut, no generation may be there without its contents.
+        if !gone.is_empty() && dead.peek().is_some() {
+            self.sync()?;
+        }
+        for file in dead {
+            self.remove_if_there(&file.name)?;
         }
         for number in numbers {
             self.remove_if_there(&pin_name(*number))?;

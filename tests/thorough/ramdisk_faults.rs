@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::ramdisk::{
-    FORCED, Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, picture, small,
+    FORCED, Picture, Trial, calls_for, change, copy, for_each_fault, is_kill, noise, picture, small,
 };
 use host::Errno;
 use host::linux::ramdisk::Calls;
@@ -295,4 +295,33 @@ fn a_file_is_read_back_before_it_gets_its_name_and_others_are_removed_last() {
     assert!(last_write.unwrap() < read_back.unwrap() && read_back.unwrap() < named, "{transcript:#?}");
     // The file with its name, then the directory.
     assert!(named < syncs[0] && syncs[1] < pruned, "{transcript:#?}");
+}
+
+/// Otherwise a power cut could leave a generation without a part of its contents.
+#[test]
+fn contents_are_removed_when_the_generations_that_need_them_are_gone_from_the_disk() {
+    let trial = Trial::new();
+    trial.load().unwrap();
+    let mut removals = 0;
+    for turn in 0..16 {
+        let other: Vec<u8> = noise(64 << 10).into_iter().map(|byte| byte.wrapping_add(turn)).collect();
+        fs::write(trial.place().join("changes"), &other).unwrap();
+        if turn % 4 == 0 {
+            fs::write(trial.place().join("stays longer"), [&other[1..], &[turn]].concat()).unwrap();
+        }
+        let calls = Calls::with_fault(None);
+        store::save(&calls, &trial.disk, FORCED, &mut |_| true).unwrap();
+        let transcript = calls.transcript();
+        let Some(removed) = transcript.iter().position(|line| line.starts_with("unlinkat rest-")) else {
+            continue;
+        };
+        let is_gone = |line: &String| {
+            line.starts_with("unlinkat gen-") && !line.contains('.') || line.contains(" -> rest-")
+        };
+        let gone = transcript.iter().rposition(is_gone).expect("a generation is pruned");
+        let synced = transcript[gone..removed].iter().any(|line| line == "fsync");
+        assert!(gone < removed && synced, "{transcript:#?}");
+        removals += 1;
+    }
+    assert!(removals > 0);
 }
