@@ -23,7 +23,6 @@ use logic::order::Benchmark;
     long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
     after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood. So are zramctl's options to set up devices: -f -s SIZE [-a ALGORITHM] sets up an unused device, with nothing on it, and prints its name; DEVICE -s SIZE sets up that one; -f alone prints the first that is unused; -r DEVICE... resets devices that are not in use.\n`zramdctl help COMMAND` explains a command.",
     subcommand_value_name = "COMMAND",
-    help_template = help_template(),
     max_term_width = 100
 )]
 pub struct Cli {
@@ -76,8 +75,8 @@ pub fn of_group<'a>(all: &'a clap::Command, names: &'a [&str]) -> impl Iterator<
     names.iter().filter_map(|name| all.find_subcommand(name))
 }
 
-/// The help, with the commands in groups, which clap has only for options.
-fn help_template() -> String {
+/// The help, with the commands in groups, which clap has only for options. Made when it is asked for, because it needs all of them.
+pub fn help_template() -> String {
     let all = Command::augment_subcommands(clap::Command::new("zramdctl"));
     let mut out = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     for (heading, names) in GROUPS {

@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use super::args::{Bench, Cli, Colour, Command, List, Ramdisk, Swap, Zramctl};
+use super::args::{Bench, Cli, Colour, Command, List, Ramdisk, Swap, Zramctl, help_template};
 use super::monitor::{self, Form};
 use super::pager::Pager;
 use super::style::Style;
@@ -58,7 +58,8 @@ fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
     };
     Cli::try_parse_from(words).or_else(|error| {
         if !error.use_stderr() {
-            return Err(error);
+            let grouped = Cli::command().help_template(help_template());
+            return Err(grouped.try_get_matches_from(words).err().unwrap_or(error));
         }
         let first = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         if sets_up(&first) {
