@@ -601,11 +601,15 @@ impl Store {
         }
     }
 
-    /// Removes the names of these generations, and files that no other generation needs. Without a list of what the others need,
-    /// no file is removed.
-    pub(super) fn drop(&self, numbers: &[u64], needed: Option<&BTreeSet<u64>>) -> Result<(), Error> {
+    /// Of these files, removes the names of these generations, and those that no other generation needs. Without a list of what
+    /// the others need, no file is removed.
+    pub(super) fn drop(
+        &self,
+        files: &[File],
+        numbers: &[u64],
+        needed: Option<&BTreeSet<u64>>,
+    ) -> Result<(), Error> {
         let is_needed = |number| needed.is_none_or(|needed| needed.contains(&number));
-        let files = self.listing()?.files;
         let (gone, others): (Vec<_>, Vec<_>) = files
             .iter()
             .partition(|file| numbers.contains(&file.number) && file.name != rest_name(file.number));

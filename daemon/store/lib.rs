@@ -199,7 +199,7 @@ pub fn delete(calls: &Calls, disk: &Ramdisk, generation: u64) -> Result<(), Erro
         let message = format!("there is no snapshot {generation} in {}", disk.store().display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    needs::remove(&store, &[generation], &store.state()?.damaged, true, &HashSet::new())?;
+    needs::remove(&store, &store.listing()?, &[generation], &store.state()?.damaged, true, &HashSet::new())?;
     store.sync()
 }
 

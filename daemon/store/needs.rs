@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use logic::ramdisk::{generation_name, rest_name};
 
 use super::Error;
-use super::directory::Store;
+use super::directory::{Listing, Store};
 use super::format::{self, Hash};
 use super::frames::{self, End};
 use super::shelf::{self, Shelf};
@@ -178,12 +178,13 @@ impl Needs {
 /// that part. `new`: contents that a save which follows needs.
 pub fn remove(
     store: &Store,
+    listing: &Listing,
     numbers: &[u64],
     damaged: &BTreeSet<(u64, u64)>,
     writes: bool,
     new: &HashSet<Hash>,
 ) -> Result<(), Error> {
-    let mut shelf = Shelf::open(store, &store.listing()?, damaged)?;
+    let mut shelf = Shelf::open(store, listing, damaged)?;
     let needs = Needs::new(&mut shelf, new)?;
     let cut = needs.without(numbers);
     let stays = cut.as_ref().map(|cut| {
@@ -192,7 +193,7 @@ pub fn remove(
     });
     // A file that is open would keep its space.
     shelf.close();
-    store.drop(numbers, stays.as_ref())?;
+    store.drop(&listing.files, numbers, stays.as_ref())?;
     let Some(cut) = cut.filter(|_| writes) else { return Ok(()) };
     store.sync()?;
     let is_part = |at: &usize| cut.needed[*at] > 0 && cut.needed[*at] < needs.files[*at].size;

@@ -382,12 +382,13 @@ impl Writer<'_> {
         let mut shelf = Shelf::open(store, &listing, self.damaged)?;
         let doing = if partial.is_some() { "saving" } else { "measuring" };
         let mut compaction = if copies { self.compaction(&mut shelf, gone)? } else { None };
-        let ((packed, tree, exact, copied, copied_bytes), mut written) =
+        let ((packed, tree, contained, exact, copied, copied_bytes), mut written) =
             frames::write(store, partial.map(str::to_owned), |frames| {
                 let mut sink = Shelving::new(&shelf, frames);
                 let packed =
                     pack(calls, source.fd(), &source.tree, disk.keep.mode, &mut sink, doing, &mut *watcher)?;
                 let tree = std::mem::take(&mut sink.tree);
+                let contained = shelf::contents(&tree)?;
                 frames.flush()?;
                 let bytes = packed.contents.bytes;
                 let progress = Progress { doing, done_bytes: bytes, total_bytes: bytes };
@@ -395,14 +396,14 @@ impl Writer<'_> {
                 let new_bytes = frames.settle()?;
                 let copied = match &mut compaction {
                     Some(compaction) => {
-                        compaction.live.extend(shelf::contents(&tree)?);
+                        compaction.live.extend(&contained);
                         let most = (new_bytes * COPIES / 100).min(self.budget.saturating_sub(new_bytes));
                         compaction.copy(&mut shelf, frames, most)?
                     }
                     None => 0,
                 };
                 let copied_bytes = frames.settle()? - new_bytes;
-                Ok((packed, tree, exact, copied, copied_bytes))
+                Ok((packed, tree, contained, exact, copied, copied_bytes))
             })?;
         let Packed { changed, omitted, contents, .. } = packed;
         let tree_hash = format::hash(&tree);
@@ -422,8 +423,8 @@ impl Writer<'_> {
         let (base, packed_tree) =
             self.pack_tree(&mut shelf, last.map(|(number, _)| number), &tree, compaction.as_ref())?;
         let bytes = written.measure(packed_tree.len() * if base.is_some() { 1 } else { 2 });
-        self.check_limits(&mut shelf, &tree, bytes).map_err(Failed::ForGood)?;
-        let Some(partial) = partial else { return Err(Failed::Measured(bytes, shelf::contents(&tree)?)) };
+        self.check_limits(&mut shelf, &contained, bytes).map_err(Failed::ForGood)?;
+        let Some(partial) = partial else { return Err(Failed::Measured(bytes, contained)) };
         let manifest = Manifest {
             mode: disk.keep.mode,
             began_at_usec,
@@ -529,9 +530,8 @@ impl Writer<'_> {
 
     /// Refuses a generation that alone exceeds `store-limit`, or one requested by a user that does so together with those that it
     /// may not replace. `bytes`: of its file.
-    fn check_limits(&self, shelf: &mut Shelf<'_>, tree: &[u8], bytes: u64) -> Result<(), Error> {
+    fn check_limits(&self, shelf: &mut Shelf<'_>, contents: &HashSet<Hash>, bytes: u64) -> Result<(), Error> {
         let Some(limit) = self.disk.store_limit else { return Ok(()) };
-        let contents = shelf::contents(tree)?;
         let shared: u64 =
             contents.iter().filter_map(|hash| shelf.find(hash)).map(|place| shelf.stored(place)).sum();
         let alone = shared.saturating_add(bytes);
@@ -542,7 +542,7 @@ impl Writer<'_> {
         }
         if self.request.reason == SaveReason::User {
             let by_users = self.kept.iter().filter(|kept| kept.by_user).map(|kept| kept.number);
-            let freed = Needs::new(shelf, &contents)?.freed(&by_users.collect::<Vec<_>>());
+            let freed = Needs::new(shelf, contents)?.freed(&by_users.collect::<Vec<_>>());
             let total = self.listing.bytes().saturating_sub(freed).saturating_add(bytes);
             if total > limit {
                 let (total, limit) = (size_text(total), size_text(limit));
@@ -584,7 +584,7 @@ impl Writer<'_> {
             self.protect(&needs, &listing, made, watcher)?;
         }
         let Some(next) = choose(made) else { return Ok(false) };
-        needs::remove(self.store, &next, self.damaged, true, contents)?;
+        needs::remove(self.store, &listing, &next, self.damaged, true, contents)?;
         made.nothing = next.is_empty();
         gone.extend(next);
         Ok(true)
@@ -842,7 +842,7 @@ fn prune(
     let store_bytes = disk.store_limit.map(|limit| limit.saturating_sub(rest));
     let limits = Limits { keep: disk.keep.generations, store_bytes };
     let gone = choose::prune(&listing.kept_for(disk, room), limits, loaded);
-    needs::remove(store, &gone, damaged, false, &HashSet::new())?;
+    needs::remove(store, &listing, &gone, damaged, false, &HashSet::new())?;
     Ok(gone)
 }
 
