@@ -16,6 +16,8 @@ Publishes statistics and control of compressed memory on the system bus, as org.
 
   -c, --config FILE    read this file instead of those below /usr/lib, /etc and /run, and activate swap and mounts
                        without systemd. DBUS_SYSTEM_BUS_ADDRESS chooses the bus.
+      --log-level WORD emerg, alert, crit, err, warning, notice, info, debug or trace; without it, that of
+                       SYSTEMD_LOG_LEVEL, or of zramd.log_level= or systemd.log_level= on the kernel command line
   -h, --help           print this
   -V, --version        print the version
 ";
@@ -36,6 +38,10 @@ fn parse() -> Result<Parsed, String> {
             Short('V') | Long("version") => return Ok(Parsed::Version),
             Short('c') | Long("config") => {
                 options.config = Some(parser.value().map_err(|error| error.to_string())?.into());
+            }
+            Long("log-level") => {
+                let word = parser.value().map_err(|error| error.to_string())?;
+                options.log_level = Some(word.to_string_lossy().parse()?);
             }
             // Commands of an unrelated program with the same name, which old guides mention.
             Value(verb) if verb == "start" || verb == "stop" => {

@@ -1,6 +1,7 @@
 //! Dispatches the command line to the commands.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 
@@ -13,6 +14,7 @@ use super::{
     maintain, man, off, out, overrides, plan, ramdisk, read, report, show, stats, status, top, zramctl,
 };
 use engine::{Error, ErrorKind, gather};
+use host::linux::log;
 use logic::exit::ExitStatus;
 use logic::proc::device_number;
 use logic::view::View;
@@ -38,6 +40,7 @@ pub fn main() -> ExitStatus {
             return ExitStatus::Usage;
         }
     };
+    log::open("zramdctl", Path::new("/"), log::Options::default());
     let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
     if cli.quiet {
         out::be_quiet();

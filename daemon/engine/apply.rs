@@ -4,6 +4,7 @@ use super::create::{self, save};
 use super::error::Error;
 use super::gather;
 use super::perform::{lacks_attribute, perform};
+use super::span::span;
 use super::undo::{one, roll_back, take_back};
 use host::Host;
 use logic::outcome::Outcome;
@@ -60,6 +61,7 @@ struct Run<'a, H: Host> {
 }
 
 fn run<H: Host>(host: &mut H, group: &Group) -> Outcome {
+    let _span = span(&group.target).entered();
     let mut outcome = Outcome::new(&group.target);
     if let Some(record) = &group.retire {
         // Here it is made anew, and not only reset.
@@ -197,6 +199,14 @@ impl<H: Host> Run<'_, H> {
             self.record.push(undo);
             save(self.host, &self.record)?;
         }
-        perform(self.host, step, &mut self.record)
+        let begun = self.host.monotonic();
+        tracing::trace!("{}: {step}", self.record.target);
+        let done = perform(self.host, step, &mut self.record);
+        let time = self.host.monotonic().saturating_sub(begun).as_micros();
+        match &done {
+            Ok(()) => tracing::debug!("{}: {step}: done after {time} µs", self.record.target),
+            Err(error) => tracing::debug!("{}: {step}: {error}, after {time} µs", self.record.target),
+        }
+        done
     }
 }

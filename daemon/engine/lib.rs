@@ -21,6 +21,7 @@ mod retry;
 pub mod sample;
 pub mod scratch;
 mod self_test;
+mod span;
 pub mod status;
 mod undo;
 pub mod verdict;

@@ -10,6 +10,7 @@ use super::gather::{
     other_managers, places, programs, record_of, records, swaps,
 };
 use super::scratch;
+use super::span::planned;
 use super::undo::{is_ours, roll_back, take_back};
 use host::{Cause, Host, MachineFile, absent};
 use logic::config::Loaded;
@@ -35,7 +36,7 @@ pub struct Applied {
 /// Plans without changing anything.
 pub fn plan<H: Host>(host: &H, loaded: &Loaded, activation: Activation) -> Result<Plan, Error> {
     let facts = gather(host, &loaded.settings)?;
-    Ok(planner::plan(&loaded.settings, loaded.problems.clone(), &facts, activation))
+    Ok(planned(planner::plan(&loaded.settings, loaded.problems.clone(), &facts, activation)))
 }
 
 /// Sets up everything that is configured, including `swapon` and `mount`.
@@ -325,5 +326,5 @@ fn plan_with<H: Host>(host: &H, loaded: &Loaded, mut facts: Facts, has_fstab: bo
         let lines = has_fstab.then_some(facts.fstab.as_slice());
         facts.has_chosen_zswap = has_chosen_zswap(host, &records(host).unwrap_or_default(), lines);
     }
-    planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct)
+    planned(planner::plan(&loaded.settings, loaded.problems.clone(), &facts, Activation::Direct))
 }

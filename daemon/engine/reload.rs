@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::error::Error;
 use super::gather::{gather, gather_patiently};
+use super::span;
 use super::{provision, verdict};
 use host::Host;
 use logic::change::{Action, Change, changes};
@@ -80,7 +81,7 @@ pub fn survey<H: Host>(
     measure_ramdisks(host, &mut facts);
     let planned = |settings| planner::plan(settings, loaded.problems.clone(), &facts, Activation::Managed);
     let compare = |plan| changes(plan, &facts, activation, scope.forced);
-    let plan = planned(&loaded.settings);
+    let plan = span::planned(planned(&loaded.settings));
     let only_vm = scope.only.as_ref().is_some_and(|only| only.iter().all(|target| *target == Target::Vm));
     let mut changes = if only_vm {
         // A change of `[vm]` alone does not start a swap.

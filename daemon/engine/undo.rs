@@ -6,6 +6,7 @@ use super::create;
 use super::error::{Error, ErrorKind, held_open};
 use super::gather;
 use super::retry::{PATIENCE, while_busy};
+use super::span::span;
 use host::{Errno, Host, HostError, MountSpec, SwapSpec};
 use logic::device::attribute::Attribute;
 use logic::device::drain::RESERVE_SHARE;
@@ -56,6 +57,17 @@ pub(super) fn is_ours<H: Host>(host: &H, number: u32, record: &Record) -> Result
 
 /// Undoes one step. May be repeated: steps that are undone already succeed.
 pub fn one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), Error> {
+    let begun = host.monotonic();
+    let done = undo_one(host, record, undo);
+    let time = host.monotonic().saturating_sub(begun).as_micros();
+    match &done {
+        Ok(()) => tracing::debug!("{}: {undo}: done after {time} µs", record.target),
+        Err(error) => tracing::debug!("{}: {undo}: {error}, after {time} µs", record.target),
+    }
+    done
+}
+
+fn undo_one<H: Host>(host: &mut H, record: &mut Record, undo: &Undo) -> Result<(), Error> {
     match undo {
         Undo::RemoveSpare { number, diskseq } => create::remove_spare(host, *number, *diskseq),
         Undo::RemoveDevice { number } if may_discard(host, *number, record)? => create::remove(host, *number),
@@ -340,6 +352,7 @@ fn find_mount<'a, H: Host>(
 /// unless a step could not be undone: the next run tries again. A device that another program has set up since, and what belongs
 /// to it, stays as it is.
 pub fn roll_back<H: Host>(host: &mut H, record: &mut Record) -> Vec<Error> {
+    let _span = span(&record.target).entered();
     if let Err(error) = refuse_others(host, record).and_then(|()| create::note_added(host, record)) {
         return vec![error];
     }
@@ -372,6 +385,7 @@ fn forget<H: Host>(host: &mut H, record: &Record) -> Result<(), Error> {
 
 /// Undoes a whole record. On failure, a finished target is left as it was, an unfinished one partly undone.
 pub fn take_back<H: Host>(host: &mut H, record: &Record) -> Vec<Error> {
+    let _span = span(&record.target).entered();
     if matches!(record.request, Request::Vm(_)) && record.progress == Progress::Done {
         // If only some settings could be restored, these must not count as changed by another program. Without space for that
         // note they are restored all the same.

@@ -6,6 +6,7 @@
 
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
 use std::process::{ChildStdin, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::HostError;
@@ -23,6 +24,20 @@ enum Output {
 }
 
 static OUTPUT: Mutex<Output> = Mutex::new(Output::Open);
+
+/// Whether results and notices go to the journal, where they get the fields of other log messages.
+static RESULTS_TO_LOG: AtomicBool = AtomicBool::new(false);
+static NOTICES_TO_LOG: AtomicBool = AtomicBool::new(false);
+
+/// From now on, lines of results, notices and errors are log messages.
+pub(crate) fn hand_to_log(results: bool, notices: bool) {
+    RESULTS_TO_LOG.store(results, Ordering::Relaxed);
+    NOTICES_TO_LOG.store(notices, Ordering::Relaxed);
+}
+
+fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
+}
 
 fn output() -> MutexGuard<'static, Output> {
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
@@ -88,6 +103,9 @@ fn write(text: &str, is_reply: bool) {
 
 /// Prints a line of a result.
 pub fn line(text: &str) {
+    if is_set(&RESULTS_TO_LOG) {
+        return tracing::info!("{text}");
+    }
     write(&(printable(text) + "\n"), false);
 }
 
@@ -114,13 +132,33 @@ pub fn is_open() -> bool {
 
 /// Prints a notice.
 pub fn note(text: &str) {
+    if is_set(&NOTICES_TO_LOG) {
+        return tracing::info!("{}", worded(text));
+    }
+    message(text);
+}
+
+/// Prints a log message.
+pub(crate) fn message(text: &str) {
     forward((printable(&worded(text)) + "\n").as_bytes());
+}
+
+/// Prints a warning.
+pub fn warning(text: &str) {
+    if is_set(&NOTICES_TO_LOG) {
+        return tracing::warn!("{}", worded(text));
+    }
+    message(&format!("warning: {text}"));
 }
 
 /// Prints an error. What it quotes has no colours and begins no line.
 pub fn error(text: &str) {
     let lines: Vec<String> = text.lines().map(shown).collect();
-    note(&format!("error: {}", lines.join("\n  ")));
+    let text = lines.join("\n  ");
+    if is_set(&NOTICES_TO_LOG) {
+        return tracing::error!("{}", worded(text));
+    }
+    message(&format!("error: {text}"));
 }
 
 /// Prints a question, which is answered in the same line.

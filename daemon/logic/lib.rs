@@ -20,6 +20,7 @@ pub mod human;
 pub mod import;
 pub mod init;
 pub mod ledger;
+pub mod log;
 pub mod maintain;
 pub mod maintain_report;
 pub mod neighbours;

@@ -12,9 +12,10 @@ use zbus::{Connection, MatchRule, MessageStream, Variant};
 
 pub use super::action::{Action, Asked};
 use super::call_limits::CallLimits;
-use super::caller::{name_of, user_of};
+use super::caller::{identity, name_of, user_of};
 use super::error::{Error, ErrorKind, Result};
 use super::names::BUS;
+use super::request::Request;
 use crate::reply::POLKIT;
 use crate::stream;
 
@@ -26,34 +27,14 @@ const INTERACTIVE: u32 = 1;
 /// Time after which an answer of polkit is one of a person.
 const SOON: Duration = Duration::from_secs(1);
 
-/// An authorized caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
-    /// Root, which polkit is not asked about.
-    Root,
-    /// Another user, with the permission of polkit. An action is no permission to run code as root.
-    User,
-}
-
-/// Succeeds for root and for callers that polkit authorizes, and returns which of the two; others get `AccessDenied`.
+/// Succeeds for root and for callers that polkit authorizes; others get `AccessDenied`, which is noted in the journal.
 pub async fn check(
     limits: &CallLimits,
     connection: &Connection,
     call: &Header<'_>,
     asked: impl Into<Asked>,
-) -> Result<Caller> {
-    let asked = asked.into();
-    let action = asked.action;
-    let counted = limits.take(connection, call).await?;
-    if counted.user == 0 {
-        return Ok(Caller::Root);
-    }
-    polkit(connection, call, asked).await?;
-    if action == Action::SaveRamdisk {
-        // The only action that polkit allows without a password.
-        limits.pace(counted.user, Instant::now())?;
-    }
-    Ok(Caller::User)
+) -> Result<Request> {
+    check_or(limits, connection, call, asked.into(), None).await
 }
 
 /// Succeeds for the owner of a job, for root and for administrators.
@@ -62,12 +43,71 @@ pub async fn check_owner(
     connection: &Connection,
     call: &Header<'_>,
     owner: Option<u32>,
-) -> Result<()> {
+) -> Result<Request> {
+    check_or(limits, connection, call, Action::Manage.into(), owner).await
+}
+
+async fn check_or(
+    limits: &CallLimits,
+    connection: &Connection,
+    call: &Header<'_>,
+    asked: Asked,
+    owner: Option<u32>,
+) -> Result<Request> {
+    let action = asked.action;
     let counted = limits.take(connection, call).await?;
-    if counted.user == 0 || owner == Some(counted.user) {
-        return Ok(());
+    let user = counted.user;
+    let allowed = if user == 0 || owner == Some(user) {
+        Ok(())
+    } else {
+        permitted(limits, connection, call, asked, user).await
+    };
+    match allowed {
+        Ok(()) => describe(limits, connection, call, action, user).await,
+        Err(error) => {
+            if limits.notes(user, Instant::now()) {
+                describe(limits, connection, call, action, user).await?.refuse(&error.message);
+            }
+            Err(error)
+        }
     }
-    polkit(connection, call, Action::Manage.into()).await
+}
+
+async fn describe(
+    limits: &CallLimits,
+    connection: &Connection,
+    call: &Header<'_>,
+    action: Action,
+    user: u32,
+) -> Result<Request> {
+    let identity = identity(connection, &name_of(call)?, user).await;
+    let method = call.member().map(ToString::to_string).unwrap_or_default();
+    let object = call.path().map(ToString::to_string).unwrap_or_default();
+    Ok(Request::new(identity, action.id(), method, object, limits.clone()))
+}
+
+async fn permitted(
+    limits: &CallLimits,
+    connection: &Connection,
+    call: &Header<'_>,
+    asked: Asked,
+    user: u32,
+) -> Result<()> {
+    let action = asked.action;
+    let begun = Instant::now();
+    let answer = polkit(connection, call, asked).await;
+    let word = if answer.is_ok() { "yes" } else { "no" };
+    tracing::debug!(
+        "polkit: {} for uid {user}: {word} after {} ms",
+        action.id(),
+        begun.elapsed().as_millis()
+    );
+    answer?;
+    if action == Action::SaveRamdisk {
+        // The only action that polkit allows without a password.
+        limits.pace(user, Instant::now())?;
+    }
+    Ok(())
 }
 
 /// Asks polkit (org.freedesktop.PolicyKit1.Authority.CheckAuthorization).
@@ -84,7 +124,7 @@ async fn polkit(connection: &Connection, call: &Header<'_>, asked: Asked) -> Res
         (0, String::new())
     };
     let no_polkit = |error: zbus::Error| {
-        log::debug!("polkit does not answer: {error}");
+        tracing::debug!("polkit does not answer: {error}");
         denied(action, "only root may do this, because polkit is not available")
     };
     let body = (subject, action.id(), details, flags, cancellation.as_str());

@@ -4,7 +4,7 @@ use tokio::task::JoinError;
 
 use super::error::{Error, ErrorKind};
 
-/// Runs `work` on a blocking thread.
+/// Runs `work` on a blocking thread. Its messages have the fields of the caller's spans.
 pub async fn run<T, E>(
     work: impl FnOnce() -> std::result::Result<T, E> + Send + 'static,
 ) -> std::result::Result<T, Error>
@@ -12,7 +12,8 @@ where
     T: Send + 'static,
     E: Into<Error> + Send + 'static,
 {
-    joined(tokio::task::spawn_blocking(work).await)
+    let span = tracing::Span::current();
+    joined(tokio::task::spawn_blocking(move || span.in_scope(work)).await)
 }
 
 /// The result of a joined task.

@@ -29,8 +29,12 @@ const BURST: u32 = 12;
 pub struct CallLimits {
     waiting: Arc<Mutex<BTreeMap<Key, usize>>>,
     /// When the allowance of each user is used up; past times have no effect.
-    paces: Arc<Mutex<BTreeMap<u32, Instant>>>,
+    paces: Arc<Mutex<Paces>>,
+    /// The same for lines in the journal.
+    lines: Arc<Mutex<Paces>>,
 }
+
+type Paces = BTreeMap<u32, Instant>;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
@@ -66,15 +70,16 @@ impl CallLimits {
 
     /// Counts a job of a user that needs no password, or refuses it because of the rate limit.
     pub fn pace(&self, user: u32, now: Instant) -> Result<()> {
-        let mut paces = lock(&self.paces);
-        paces.retain(|_, until| *until > now);
-        let until = paces.entry(user).or_insert(now);
-        if *until > now + EACH * (BURST - 1) {
-            let message = format!("more than {BURST} at once, and one in {} s after that", EACH.as_secs());
-            return Err(Error::new(ErrorKind::LimitExceeded, message));
+        if is_within(&mut lock(&self.paces), user, now) {
+            return Ok(());
         }
-        *until += EACH;
-        Ok(())
+        let message = format!("more than {BURST} at once, and one in {} s after that", EACH.as_secs());
+        Err(Error::new(ErrorKind::LimitExceeded, message))
+    }
+
+    /// Whether a line about a request of this user may be written to the journal, which only root may fill.
+    pub fn notes(&self, user: u32, now: Instant) -> bool {
+        user == 0 || is_within(&mut lock(&self.lines), user, now)
     }
 
     fn place(&self, key: Key, most: usize) -> Result<Place> {
@@ -87,6 +92,16 @@ impl CallLimits {
         *number += 1;
         Ok(Place { key, limits: self.clone() })
     }
+}
+
+fn is_within(paces: &mut Paces, user: u32, now: Instant) -> bool {
+    paces.retain(|_, until| *until > now);
+    let until = paces.entry(user).or_insert(now);
+    let is_within = *until <= now + EACH * (BURST - 1);
+    if is_within {
+        *until += EACH;
+    }
+    is_within
 }
 
 impl Drop for Place {

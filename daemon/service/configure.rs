@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use zbus::{OwnedObjectPath, Variant};
 
-use super::auth::Caller;
 use super::bus::options::{Options, Sections, invalid};
 use super::core::Core;
 use super::error::Result;
@@ -16,6 +15,7 @@ use super::reconcile::{
     Goal, Wish, json, must_be_configured, must_be_valid, must_be_without_mistakes, propose, propose_with,
     view,
 };
+use super::request::Caller;
 use logic::change::Change;
 use logic::config::lasting::{self, Changes, FILE, check, check_value, must_not_need_root};
 use logic::overlay::{Assigned, Command, ENABLED, Overlay, file_name};

@@ -22,18 +22,18 @@ pub fn follow(core: &Arc<Core>) {
     }
     let Some(reports) = lock(&core.pressure.prompt).take() else { return };
     if let Err(error) = memory_pressure::stay_in_memory() {
-        log::warn!("cannot lock memory, so swapping may stop late: {error}");
+        tracing::warn!("cannot lock memory, so swapping may stop late: {error}");
     }
     let core = Arc::clone(core);
     let begun = std::thread::Builder::new().name("incompressible".to_owned()).spawn(move || {
         let ended = reports.map_err(Into::into).and_then(|reports| wait_and_watch(&core, &reports));
         if let Err(error) = ended {
             let file = memory_pressure::FILE;
-            log::info!("swapping does not stop for what does not compress: {file}: {error}");
+            tracing::info!("swapping does not stop for what does not compress: {file}: {error}");
         }
     });
     if let Err(error) = begun {
-        log::warn!("cannot start a thread: {error}");
+        tracing::warn!("cannot start a thread: {error}");
     }
 }
 
@@ -52,7 +52,7 @@ fn report(resumed: Result<bool, impl Display>) {
     match resumed {
         Ok(true) => journal::swapping_resumed(),
         Ok(false) => {}
-        Err(error) => log::warn!("cannot resume swapping: {error}"),
+        Err(error) => tracing::warn!("cannot resume swapping: {error}"),
     }
 }
 
@@ -71,7 +71,7 @@ fn wait_and_watch(core: &Core, reports: &OwnedFd) -> std::io::Result<()> {
                 }
                 Ok(None) => continue,
                 Err(error) => {
-                    log::warn!("cannot stop swapping: {error}");
+                    tracing::warn!("cannot stop swapping: {error}");
                     Ok(())
                 }
             };

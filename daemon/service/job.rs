@@ -9,7 +9,7 @@ use zbus::{Connection, OwnedObjectPath, interface};
 use super::auth;
 use super::call_limits::CallLimits;
 use super::error::Result;
-use super::names::{device_path, ramdisk_path};
+use super::names::{DEVICES, device_path, ramdisk_path};
 use crate::lock::lock;
 use crate::setup::Cancel;
 use host::Host;
@@ -32,6 +32,16 @@ impl Subject {
     /// A RAM disk by its name, which may be that of a device.
     pub(crate) fn disk(name: &str) -> Subject {
         Subject { name: name.to_owned(), path: ramdisk_path(name).try_into().unwrap_or_default() }
+    }
+
+    /// The name of a device.
+    pub(crate) fn device(&self) -> Option<&str> {
+        self.path.starts_with(DEVICES).then_some(&self.name)
+    }
+
+    /// The name of a RAM disk.
+    pub(crate) fn ramdisk(&self) -> Option<&str> {
+        (self.device().is_none() && *self.path != *"/").then(|| self.name.trim_start_matches("ramdisk."))
     }
 }
 
@@ -62,7 +72,7 @@ pub struct Job {
 /// The mutable part of a job. Separate from [`Job`], which is locked while polkit asks a user who cancels it for a password.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The user that started the job; set after it is published.
+    /// The user that asked for the job; `None` for one of the daemon itself.
     pub(crate) owner: Option<u32>,
     pub(crate) progress: f64,
     pub(crate) result: Option<Ending>,
@@ -171,10 +181,14 @@ impl Job {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check_owner(&self.call_limits, connection, &call, self.owner()).await?;
-        self.cancel.cancel();
-        self.cancelled.notify_one();
-        Ok(())
+        let request = auth::check_owner(&self.call_limits, connection, &call, self.owner()).await?;
+        request
+            .run(async {
+                self.cancel.cancel();
+                self.cancelled.notify_one();
+                Ok(())
+            })
+            .await
     }
 
     /// It has ended. The values are those of the properties `Result`, `Message`, `Error` and `Outcomes`.

@@ -1,20 +1,21 @@
 //! Jobs: work that takes longer than a method call may. Each is an object with progress, and can be cancelled.
 
+use std::fmt::Display;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::MutexGuard;
+use tracing::Instrument;
 use zbus::OwnedObjectPath;
-use zbus::message::Header;
 use zbus::object_server::SignalEmitter;
 
-use super::caller;
 use super::core::Core;
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
 use super::job::{Job, JobSignals, Subject};
 use super::lock::lock;
+use super::request::{self, Request};
 use super::work::Call;
 use logic::outcome::Outcome;
 use logic::text::worded;
@@ -77,17 +78,6 @@ impl Core {
         self.begin(kind, subject.into(), false, Box::new(|core, handle| Box::pin(work(core, handle)))).await
     }
 
-    /// Makes the caller the owner of the job, who may cancel it.
-    pub async fn owned(&self, call: &Header<'_>, job: OwnedObjectPath) -> Result<OwnedObjectPath> {
-        let connection = self.connection().ok_or_else(|| Error::new(ErrorKind::Failed, "there is no bus"))?;
-        let user = caller::user_of(&connection, &caller::name_of(call)?).await?;
-        // It may have ended and left the bus already.
-        if let Ok(object) = connection.object_server().interface::<_, Job>(&job).await {
-            lock(&object.get().await.state).owner.get_or_insert(user);
-        }
-        Ok(job)
-    }
-
     /// Waits for other changes, for methods without a job; fails before the caller would time out.
     pub async fn wait_for_changes(&self) -> Result<MutexGuard<'_, ()>> {
         self.wait_for_changes_within(PATIENCE).await
@@ -118,7 +108,18 @@ impl Core {
             jobs.last
         };
         let what = format!("{kind} {} ({})", subject.name, path(number)).replace("  ", " ");
-        let begun = self.publish(number, kind, subject).await;
+        // Its fields are those of the call, too.
+        let span = tracing::error_span!(
+            "job",
+            ZRAMD_JOB = number,
+            ZRAMD_JOB_TYPE = kind,
+            ZRAMD_OBJECT = subject.name,
+            ZRAMD_DEVICE = subject.device(),
+            ZRAMD_RAMDISK = subject.ramdisk(),
+        );
+        let request = request::of_job();
+        let owner = request.as_ref().map(|request| request.identity.user);
+        let begun = self.publish(number, kind, subject, owner).await;
         let handle = match begun {
             Ok(handle) => handle,
             Err(error) => {
@@ -127,7 +128,7 @@ impl Core {
             }
         };
         let core = Arc::clone(self);
-        tokio::spawn(async move {
+        let job = async move {
             let begins = async {
                 if !alone {
                     return None;
@@ -141,6 +142,7 @@ impl Core {
                 guard = begins => guard,
                 () = handle.cancelled.notified() => None,
             };
+            tracing::debug!("{kind}: begins");
             let result = if handle.cancel.is_cancelled() {
                 Err(Error::new(ErrorKind::Cancelled, "cancelled before it began"))
             } else {
@@ -150,13 +152,21 @@ impl Core {
                 lock(&core.jobs).changing.clear();
             }
             drop(guard);
-            core.finish(kind, &handle, result).await;
-        });
+            core.finish(kind, request.as_deref(), &handle, result).await;
+        };
+        tokio::spawn(job.instrument(span));
         path(number).try_into().map_err(|error: zbus::Error| error.into())
     }
 
-    async fn publish(&self, number: u32, kind: &'static str, subject: Subject) -> zbus::Result<Handle> {
+    async fn publish(
+        &self,
+        number: u32,
+        kind: &'static str,
+        subject: Subject,
+        owner: Option<u32>,
+    ) -> zbus::Result<Handle> {
         let mut handle = Handle { number, ..Handle::unwatched() };
+        lock(&handle.state).owner = owner;
         let Some(connection) = self.connection() else { return Ok(handle) };
         let (state, cancel) = (Arc::clone(&handle.state), handle.cancel.clone());
         let cancelled = Arc::clone(&handle.cancelled);
@@ -169,7 +179,13 @@ impl Core {
     }
 
     /// Publishes how the job ended, and schedules its removal.
-    async fn finish(self: &Arc<Self>, kind: &'static str, handle: &Handle, result: Result<String>) {
+    async fn finish(
+        self: &Arc<Self>,
+        kind: &'static str,
+        request: Option<&Request>,
+        handle: &Handle,
+        result: Result<String>,
+    ) {
         self.changed.notify_one();
         lock(&self.jobs).unfinished -= 1;
         let (result, error, message) = match result {
@@ -182,7 +198,8 @@ impl Core {
             }
             Err(error) => (Ending::Failed, Some(error.kind), error.0.message),
         };
-        super::journal::ended(kind, result, &message, error.is_some_and(ErrorKind::is_slip));
+        let who = request.map(|request| request as &dyn Display);
+        super::journal::ended(kind, who, result, &message, error.is_some_and(ErrorKind::is_slip));
         let Some(object) = handle.object.clone() else { return };
         let (error, outcomes) = {
             let mut state = lock(&handle.state);

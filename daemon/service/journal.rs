@@ -1,11 +1,10 @@
 //! The journal: one message id per kind of event, explained in `units/zramd.catalog`.
 
-use host::out;
-use log::{LevelFilter, Log, Metadata, Record};
-use systemd_journal_logger::{JournalLog, connected_to_journal};
+use std::fmt::Display;
 
-use logic::finding::{Finding, Level};
+use logic::finding::{self, Finding};
 use logic::human::human;
+use logic::log::Level;
 use logic::maintain::incompressible::LONGEST;
 use logic::maintain::span;
 use logic::maintain::taken_in::Totals;
@@ -25,6 +24,9 @@ pub const PROBLEM_GONE: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d05";
 /// Unfinished work of a previous daemon was completed.
 pub const RESUMED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d06";
 
+/// A caller may not do what it asked for, or it cannot be done.
+pub const REFUSED: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d07";
+
 /// A RAM disk is getting full.
 pub const SPACE_LOW: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d20";
 /// Memory pressure has another level.
@@ -36,47 +38,21 @@ pub const ALARM: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d13";
 /// Swapping is stopped, or resumed.
 pub const SWAPPING: &str = "5ab6d4dd0f9b4bb5a8b4c0f4f6ae2d14";
 
-/// Logger for a daemon that runs outside of systemd.
-struct StandardError;
-
-impl Log for StandardError {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn log(&self, record: &Record<'_>) {
-        out::note(&format!("{}: {}", record.level().as_str().to_ascii_lowercase(), record.args()));
-    }
-
-    fn flush(&self) {}
-}
-
-/// Logs to the journal if systemd connected the daemon to it, otherwise to standard error.
-pub fn open() {
-    let journal = connected_to_journal().then(JournalLog::new).and_then(Result::ok);
-    // Fails only if a logger is installed already.
-    match journal {
-        Some(journal) => journal.install().ok(),
-        None => log::set_logger(&StandardError).ok(),
-    };
-    log::set_max_level(LevelFilter::Info);
-}
-
 /// The daemon serves.
 pub fn started(devices: usize) {
-    log::info!(MESSAGE_ID = STARTED; "zramd {} serves {devices} zram devices", env!("CARGO_PKG_VERSION"));
+    tracing::info!(MESSAGE_ID = STARTED, "zramd {} serves {devices} zram devices", env!("CARGO_PKG_VERSION"));
 }
 
 /// Unfinished work of a previous daemon was completed.
 pub fn resumed(what: &str) {
-    log::info!(MESSAGE_ID = RESUMED; "completed an interrupted change: {what}");
+    tracing::info!(MESSAGE_ID = RESUMED, "completed an interrupted change: {what}");
 }
 
 /// Memory pressure has another level.
 pub fn pressure(level: &str, from: &str, reason: &str) {
-    log::info!(
+    tracing::info!(
         MESSAGE_ID = PRESSURE,
-        ZRAMD_PRESSURE = level;
+        ZRAMD_PRESSURE = level,
         "memory pressure: {from} -> {level}: {reason}"
     );
 }
@@ -84,10 +60,10 @@ pub fn pressure(level: &str, from: &str, reason: &str) {
 /// Compressed swap is full, fails, or takes in what does not compress, while memory is short.
 pub fn alarm(found: &Finding) {
     let (code, object) = (found.code.to_string(), found.object.as_str());
-    log::error!(
+    tracing::error!(
         MESSAGE_ID = ALARM,
         ZRAMD_PROBLEM = code.as_str(),
-        ZRAMD_OBJECT = object;
+        ZRAMD_OBJECT = object,
         "{} ({})",
         found.message,
         found.remedy
@@ -96,9 +72,9 @@ pub fn alarm(found: &Finding) {
 
 /// Swapping stops because of what has arrived.
 pub fn swapping_stopped(arrived: Totals) {
-    log::warn!(
+    tracing::warn!(
         MESSAGE_ID = SWAPPING,
-        ZRAMD_SWAPPING = "stopped";
+        ZRAMD_SWAPPING = "stopped",
         "swapping stops for {} at most, because it frees no memory: {}",
         span(LONGEST),
         arrived.share(0).unwrap_or_default()
@@ -106,15 +82,15 @@ pub fn swapping_stopped(arrived: Totals) {
 }
 
 pub fn swapping_resumed() {
-    log::info!(MESSAGE_ID = SWAPPING, ZRAMD_SWAPPING = "resumed"; "swapping is resumed");
+    tracing::info!(MESSAGE_ID = SWAPPING, ZRAMD_SWAPPING = "resumed", "swapping is resumed");
 }
 
 /// Maintenance changed pages of a device.
 pub fn maintained(action: &Action) {
-    log::info!(
+    tracing::info!(
         MESSAGE_ID = MAINTAINED,
         ZRAMD_OBJECT = action.device.as_str(),
-        ZRAMD_ACTION = action.action.as_str();
+        ZRAMD_ACTION = action.action.as_str(),
         "{}: {}: {} ({})",
         action.device,
         action.what(),
@@ -123,47 +99,80 @@ pub fn maintained(action: &Action) {
     );
 }
 
-/// A job has ended.
+/// Work of the daemon itself has ended.
 pub fn job_ended(kind: &str, result: Ending, message: &str) {
-    ended(kind, result, message, false);
+    ended(kind, None, result, message, false);
 }
 
-/// A job has ended. `slip`: it failed because of a mistake of the caller, which is no error of the machine.
-pub fn ended(kind: &str, result: Ending, message: &str, slip: bool) {
-    let word = result.word();
+/// A job has ended. `request` says for whom. `slip`: it failed because of a mistake of the caller, which is no error of the machine.
+pub fn ended(kind: &str, request: Option<&dyn Display>, result: Ending, message: &str, slip: bool) {
+    let who = request.map(|request| format!(" (for {request})")).unwrap_or_default();
+    // It decides whether the message is written.
+    let priority = level_of(result, slip).priority();
     if result == Ending::Done {
-        log::info!(MESSAGE_ID = JOB_DONE, ZRAMD_JOB = kind; "{kind}: {message}");
+        tracing::error!(
+            PRIORITY = priority,
+            MESSAGE_ID = JOB_DONE,
+            ZRAMD_JOB_TYPE = kind,
+            "{kind}: {message}{who}"
+        );
     } else {
-        let level = level_of(result, slip);
-        log::log!(level, MESSAGE_ID = JOB_FAILED, ZRAMD_JOB = kind, ZRAMD_RESULT = word; "{kind} {word}: {message}");
+        let word = result.word();
+        tracing::error!(
+            PRIORITY = priority,
+            MESSAGE_ID = JOB_FAILED,
+            ZRAMD_JOB_TYPE = kind,
+            ZRAMD_RESULT = word,
+            "{kind} {word}: {message}{who}"
+        );
     }
 }
 
+/// A method that needs no job has changed something.
+pub fn changed(method: &str, object: &str, request: &dyn Display) {
+    tracing::info!(
+        MESSAGE_ID = JOB_DONE,
+        ZRAMD_JOB_TYPE = method,
+        ZRAMD_RESULT = Ending::Done.word(),
+        "{method} of {object}: done (for {request})"
+    );
+}
+
+/// A change was not begun.
+pub fn refused(method: &str, object: &str, request: &dyn Display, why: &str) {
+    tracing::info!(
+        PRIORITY = Level::Notice.priority(),
+        MESSAGE_ID = REFUSED,
+        ZRAMD_JOB_TYPE = method,
+        "{method} of {object} refused: {why} (for {request})"
+    );
+}
+
 /// Log level for the result of a job.
-fn level_of(result: Ending, slip: bool) -> log::Level {
+fn level_of(result: Ending, slip: bool) -> Level {
     match result {
         // Not a fault: cancelled by a user, or postponed because the machine is busy.
-        Ending::Done | Ending::Cancelled | Ending::Postponed => log::Level::Info,
-        _ if slip => log::Level::Warn,
-        Ending::Failed => log::Level::Error,
+        Ending::Done | Ending::Cancelled | Ending::Postponed => Level::Info,
+        _ if slip => Level::Warning,
+        Ending::Failed => Level::Err,
     }
 }
 
 /// A RAM disk is getting full.
 pub fn space_low(name: &str, mount_point: &str, percent: u32, free: u64) {
     let free = human(free);
-    log::warn!(
+    tracing::warn!(
         MESSAGE_ID = SPACE_LOW,
-        ZRAMD_OBJECT = name;
+        ZRAMD_OBJECT = name,
         "{mount_point} (ramdisk.{name}) is {percent} % full, {free} are free (`zramdctl ramdisk resize {name} SIZE` gives it more)"
     );
 }
 
 /// A RAM disk is running out of inodes.
 pub fn inodes_low(name: &str, mount_point: &str, percent: u32, free: u64) {
-    log::warn!(
+    tracing::warn!(
         MESSAGE_ID = SPACE_LOW,
-        ZRAMD_OBJECT = name;
+        ZRAMD_OBJECT = name,
         "{mount_point} (ramdisk.{name}) has {percent} % of its inodes in use: {free} more files fit (`inodes` in its section gives a tmpfs more)"
     );
 }
@@ -175,20 +184,26 @@ pub fn problems(before: &[Finding], now: &[Finding]) {
     for found in now.iter().filter(|found| !has(before, found)) {
         let (code, object) = (found.code.to_string(), found.object.as_str());
         let level = match found.level {
-            Level::Error => log::Level::Error,
-            Level::Warning => log::Level::Warn,
-            Level::Note => log::Level::Info,
+            finding::Level::Error => Level::Err,
+            finding::Level::Warning => Level::Warning,
+            finding::Level::Note => Level::Info,
         };
-        log::log!(
-            level, MESSAGE_ID = PROBLEM, ZRAMD_PROBLEM = code.as_str(), ZRAMD_OBJECT = object;
-            "{} ({})", found.sentence(), found.remedy
+        // The priority decides whether it is written.
+        tracing::error!(
+            PRIORITY = level.priority(),
+            MESSAGE_ID = PROBLEM,
+            ZRAMD_PROBLEM = code.as_str(),
+            ZRAMD_OBJECT = object,
+            "{} ({})",
+            found.sentence(),
+            found.remedy
         );
     }
     for found in before.iter().filter(|found| !has(now, found)) {
-        log::info!(
+        tracing::info!(
             MESSAGE_ID = PROBLEM_GONE,
             ZRAMD_PROBLEM = found.code.to_string().as_str(),
-            ZRAMD_OBJECT = found.object.as_str();
+            ZRAMD_OBJECT = found.object.as_str(),
             "no longer: {}",
             found.sentence()
         );
@@ -203,8 +218,8 @@ mod tests {
     fn only_what_failed_is_an_error() {
         let levels = [Ending::Done, Ending::Cancelled, Ending::Postponed, Ending::Failed]
             .map(|result| level_of(result, false));
-        assert_eq!(levels, [log::Level::Info, log::Level::Info, log::Level::Info, log::Level::Error]);
-        assert_eq!(level_of(Ending::Failed, true), log::Level::Warn);
+        assert_eq!(levels, [Level::Info, Level::Info, Level::Info, Level::Err]);
+        assert_eq!(level_of(Ending::Failed, true), Level::Warning);
     }
 
     #[test]
@@ -218,6 +233,7 @@ mod tests {
             PROBLEM,
             PROBLEM_GONE,
             RESUMED,
+            REFUSED,
             SPACE_LOW,
             PRESSURE,
             MAINTAINED,

@@ -32,6 +32,7 @@ mod pressure;
 pub(crate) mod ramdisk;
 mod reconcile;
 pub mod reply;
+mod request;
 pub mod run;
 mod samples;
 mod setup;

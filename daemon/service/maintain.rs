@@ -132,7 +132,7 @@ pub async fn follow_configuration(core: &Arc<Core>) {
     match core.mode {
         Mode::Systemd => {
             if let Err(error) = timer(core, asked.every_seconds.is_some()).await {
-                log::warn!("{MAINTENANCE_TIMER}: {}", error.message);
+                tracing::warn!("{MAINTENANCE_TIMER}: {}", error.message);
             }
         }
         Mode::Direct => {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use zbus::OwnedVariant;
 
-use super::auth::Caller;
 use super::bus::options::Options;
 use super::core::Core;
 use super::handle::Handle;
 use super::journal;
 use super::reconcile::{Wish, reconcile, told};
+use super::request::Caller;
 use super::watch::follow_directory;
 use host::linux::work;
 use logic::maintain_report::Report;
@@ -24,7 +24,7 @@ pub async fn follow(core: Arc<Core>) {
     let mut last = u64::MAX;
     // The last work to end removes the directory, and with it the watch.
     if let Err(error) = follow_directory(work::DIRECTORY, || read_report(&core, &mut last)).await {
-        log::warn!("cannot follow what maintenance reports: {error}");
+        tracing::warn!("cannot follow what maintenance reports: {error}");
     }
 }
 

@@ -7,6 +7,10 @@ use super::ROOT;
 /// Name of the bus itself, and of its interface.
 pub(super) const BUS: &str = "org.freedesktop.DBus";
 
+/// Object path and interface of PID 1 (org.freedesktop.systemd1(5)).
+pub(super) const OBJECT: &str = "/org/freedesktop/systemd1";
+pub(super) const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+
 /// Asks the bus about the owner of a name. zbus' proxies are not used, because they would be most of this program's code.
 pub(super) async fn ask(connection: &Connection, method: &str, name: &str) -> zbus::Result<u32> {
     let path = "/org/freedesktop/DBus";
@@ -42,22 +46,10 @@ pub(crate) fn name_in_path(path: &str) -> Option<(&'static str, String)> {
     let (kind, name) = path.strip_prefix(ROOT)?.strip_prefix('/')?.split_once('/')?;
     match kind {
         "device" => Some(("device", name.to_owned())),
-        "ramdisk" => Some(("ramdisk", unescaped(name))),
+        "ramdisk" => Some(("ramdisk", unlabel(name))),
         "job" => Some(("job", name.to_owned())),
         _ => None,
     }
-}
-
-/// The name that [`label`] has escaped.
-fn unescaped(label: &str) -> String {
-    let mut parts = label.split('_');
-    let mut name = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let (code, rest) = part.split_at_checked(2).unwrap_or(("", part));
-        name.extend(u8::from_str_radix(code, 16));
-        name.extend(rest.bytes());
-    }
-    String::from_utf8_lossy(&name).into_owned()
 }
 
 /// A name as a component of an object path, escaped as in systemd (sd_bus_path_encode(3)).
@@ -75,6 +67,26 @@ pub fn label(name: &str) -> String {
         path.push('_');
     }
     path
+}
+
+/// The name of such a component.
+pub fn unlabel(label: &str) -> String {
+    let mut name = Vec::new();
+    let mut rest = label.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        let digits =
+            (*byte == b'_').then(|| after.get(..2)).flatten().and_then(|two| std::str::from_utf8(two).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(code) => {
+                name.push(code);
+                rest = &after[2..];
+            }
+            None if label == "_" => {}
+            None => name.push(*byte),
+        }
+    }
+    String::from_utf8_lossy(&name).into_owned()
 }
 
 #[cfg(test)]
@@ -95,5 +107,16 @@ mod tests {
         }
         assert_eq!(name_in_path(&device_path("zram0")), Some(("device", "zram0".to_owned())));
         assert_eq!(name_in_path(ROOT), None);
+    }
+
+    #[test]
+    fn a_name_is_read_back_from_its_path() {
+        for name in ["", "session-3.scope", "user@1000.service", "a_b", "ä", "1"] {
+            assert_eq!(unlabel(&label(name)), name);
+        }
+        // Of another program.
+        for (label, name) in [("a_", "a_"), ("_zz", "_zz"), ("_+1", "_+1"), ("_0a", "\n")] {
+            assert_eq!(unlabel(label), name);
+        }
     }
 }

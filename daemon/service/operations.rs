@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use zbus::{OwnedObjectPath, Variant};
 
-use super::auth::Caller;
 use super::blocking;
 use super::bus::options::{LONGEST, Options, invalid, none, only_force, texts};
 use super::core::Core;
@@ -15,6 +14,7 @@ use super::handle::Handle;
 use super::overlay::{edit, is_transient, switched_off, text_of};
 use super::planned::must_accept_values;
 use super::reconcile::{Goal, Wish, must_be_without_mistakes, propose, reconcile, told};
+use super::request::Caller;
 use engine::device::control;
 use host::linux::LinuxHost;
 use logic::change::Change;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tracing::Instrument;
 
 use super::blocking;
 use super::core::Core;
@@ -40,10 +41,11 @@ impl Core {
     {
         let changes = self.change_lock.try_lock().ok().map(|_| self.changes.load(Ordering::SeqCst));
         let (core, work) = (Arc::clone(self), plan(Arc::clone(self)));
-        let mut planning = tokio::spawn(async move {
+        let work = async move {
             let _alone = core.planning.lock().await;
             work.await
-        });
+        };
+        let mut planning = tokio::spawn(work.in_current_span());
         let made = match tokio::time::timeout(PLANNING, &mut planning).await {
             Ok(done) => Made::Yes(Box::new(blocking::joined(done)?)),
             Err(_) => Made::Later(planning),

@@ -48,7 +48,7 @@ pub fn follow(core: &Arc<Core>, policy: Option<Policy>) {
         let task = tokio::spawn(async move {
             if let Err(error) = sleep_and_look(&core, policy).await {
                 let hint = hint(&error);
-                log::warn!("cannot follow memory pressure in {FILE}: {error}; {hint}");
+                tracing::warn!("cannot follow memory pressure in {FILE}: {error}; {hint}");
                 clear(&core, "it is no longer followed");
             }
         });
@@ -195,7 +195,7 @@ fn clear(core: &Arc<Core>, reason: &'static str) {
 fn note(core: &Core, level: Level, reason: &str) {
     let text = (level != Level::None).then(|| format!("{}\n{reason}", level.word()));
     if let Err(error) = files::replace(Path::new("/"), PRESSURE_LEVEL, text.as_deref()) {
-        log::warn!("{error}");
+        tracing::warn!("{error}");
     }
     core.changed.notify_one();
 }

@@ -16,12 +16,14 @@ use super::setup::Cancel;
 use super::systemd::{Systemd, Verb};
 use engine::device::control;
 use engine::provision::note_whether_it_stays;
+use host::linux::log::{self, OPERATION};
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, edit, files, unit_files};
 use logic::change::{Action, Change};
 use logic::config::edit::Edit;
 use logic::config::lasting::FILE;
 use logic::finding::{Finding, Level, has_errors};
+use logic::log::Context;
 use logic::outcome::Outcome;
 use logic::overlay::section_of_path;
 use logic::record::Target;
@@ -39,6 +41,9 @@ pub struct Wish {
     pub forced: bool,
     /// The edit of a drop-in that is part of the change; taken back on failure.
     pub edit: Option<Edit>,
+    /// Level and fields of the log messages about it, for the programs that PID 1 starts meanwhile.
+    #[serde(default)]
+    pub log: Context,
 }
 
 /// What becomes of the targets of a change.
@@ -85,9 +90,6 @@ pub fn told(done: Done) -> String {
     done.unwrap_or_else(|| "nothing to change".to_owned())
 }
 
-/// Path of the change in progress; without `.json`, which is for records of targets.
-const OPERATION: &str = "/run/zramd/operation";
-
 /// The change that a crashed daemon did not complete.
 pub fn interrupted() -> Option<Wish> {
     let text = files::read_optional(root(), OPERATION).ok()?;
@@ -100,7 +102,7 @@ pub fn json(value: &impl Serialize) -> Result<String> {
 }
 
 async fn note(wish: Option<&Wish>) -> Result<()> {
-    let text = wish.map(json).transpose()?;
+    let text = wish.map(|wish| json(&Wish { log: log::context(), ..wish.clone() })).transpose()?;
     blocking::run(move || files::replace(root(), OPERATION, text.as_deref()).map_err(engine::Error::failed))
         .await
 }
@@ -183,6 +185,9 @@ async fn begin(
         Some(proposal) => proposal,
         None => Box::new(propose(core, wish).await?),
     };
+    for change in proposal.changes.iter().filter(|change| change.action != Action::Keep) {
+        tracing::debug!("{}: {}: {}", change.target, change.action.word(), change.detail);
+    }
     fulfil(core, handle, wish, proposal).await
 }
 

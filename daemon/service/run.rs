@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing::Instrument;
 use zbus::fdo::RequestNameFlags;
 use zbus::{Connection, MatchRule, MessageStream};
 
 use super::bus::benchmark::{self, Benchmark};
+use super::bus::log_control::{self, LogControl};
 use super::bus::manager::Manager;
 use super::bus::table::Table;
 use super::core::{Core, Mode, Phase};
@@ -25,8 +27,9 @@ use super::{
     NAME, ROOT, incompressible, journal, maintain, maintain_reports, names, notify, pressure, stream, watch,
     work,
 };
-use host::linux::{files, memory_pressure, unit_files};
+use host::linux::{files, log, memory_pressure, unit_files};
 use logic::exit::ExitStatus;
+use logic::log::Level;
 use logic::maintain::incompressible::TRIGGER as INCOMPRESSIBLE;
 use logic::maintain::pressure::TRIGGER as PRESSURE;
 use logic::order::{BENCHMARK, MAINTENANCE};
@@ -37,6 +40,8 @@ use logic::work::Ending;
 pub struct Options {
     /// `--config`: read this file instead of the usual ones, and do not use systemd.
     pub config: Option<PathBuf>,
+    /// `--log-level`.
+    pub log_level: Option<Level>,
 }
 
 /// Created at the first start after a boot, when missing targets are set up. A target that is missing at a later start was
@@ -51,11 +56,13 @@ const WORKS: [&str; 2] = [MAINTENANCE, BENCHMARK];
 
 /// Runs until SIGTERM or SIGINT.
 pub fn run(options: Options) -> ExitStatus {
-    journal::open();
+    log::open("zramd", Path::new("/"), log::Options { level: options.log_level, ..log::Options::default() });
+    // Without a device, no set-up service has done it.
+    log::hand_over();
     // Before the first thread: a capability is dropped by one only.
     let reports = [memory_pressure::reports(INCOMPRESSIBLE), memory_pressure::reports(PRESSURE)];
     if let Err(error) = memory_pressure::give_up_capability() {
-        log::warn!("cannot give up CAP_SYS_RESOURCE: {error}");
+        tracing::warn!("cannot give up CAP_SYS_RESOURCE: {error}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -72,11 +79,11 @@ pub fn run(options: Options) -> ExitStatus {
     match ended {
         Ok(Ok(())) => ExitStatus::Success,
         Ok(Err(error)) => {
-            log::error!("{error}");
+            tracing::error!("{error}");
             ExitStatus::Failure
         }
         Err(error) => {
-            log::error!("cannot start: {error}");
+            tracing::error!("cannot start: {error}");
             ExitStatus::Failure
         }
     }
@@ -115,6 +122,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
         .serve_at(ROOT, Objects::new(Arc::clone(&core)))
         .serve_at(ROOT, Table(Manager::new(Arc::clone(&core))))
         .serve_at(benchmark::path(), Benchmark::new(Arc::clone(&core)))
+        .serve_at(log_control::PATH, LogControl)
         .build()
         .await
         .map_err(Failure::NoBus)?;
@@ -135,7 +143,7 @@ async fn serve(options: Options, [prompt, of_pressure]: [Result<OwnedFd, Errno>;
     tokio::spawn(notify::keep_watchdog_fed(connection.clone()));
     match view(&core).await {
         Ok(view) => core.set_view(view),
-        Err(error) => log::error!("cannot read the configuration: {error}"),
+        Err(error) => tracing::error!("cannot read the configuration: {error}"),
     }
     core.enter(Phase::Running);
     tokio::spawn(maintain_reports::follow(Arc::clone(&core)));
@@ -189,20 +197,21 @@ async fn adopt(core: &Arc<Core>) {
     };
     if let Some((wish, resumes)) = wish {
         let _guard = core.change_lock.lock().await;
-        match reconcile(core, &Handle::unwatched(), wish, None).await {
+        let kind = if resumes { "resume" } else { "provision" };
+        let span = tracing::error_span!("operation", ZRAMD_JOB_TYPE = kind);
+        match reconcile(core, &Handle::unwatched(), wish, None).instrument(span).await {
             Ok(done) if resumes => journal::resumed(&told(done)),
             Ok(None) => {}
             Ok(Some(done)) => journal::job_ended("provision", Ending::Done, &done),
             Err(error) => {
-                let kind = if resumes { "resume" } else { "provision" };
-                journal::ended(kind, Ending::Failed, &error.message, error.kind.is_slip());
+                journal::ended(kind, None, Ending::Failed, &error.message, error.kind.is_slip());
             }
         }
     }
     if core.mode == Mode::Systemd
         && let Err(error) = files::replace(Path::new("/"), PROVISIONED, Some(""))
     {
-        log::warn!("{error}");
+        tracing::warn!("{error}");
     }
 }
 
@@ -234,7 +243,7 @@ async fn wait(
             _ = signals.interrupt.recv() => return Ok(()),
             _ = signals.reload.recv() => {
                 if let Err(error) = core.reload(&super::bus::options::Options::default()).await {
-                    journal::ended("reload", Ending::Failed, &error.message, error.kind.is_slip());
+                    journal::ended("reload", None, Ending::Failed, &error.message, error.kind.is_slip());
                 }
             }
             () = connection.closed() => return Err(Failure::BusGone),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
@@ -77,6 +77,10 @@ impl Source {
         command.args(words);
         let limit = if words.first() == Some(&"carry-out") { CARRY_OUT_LIMIT } else { LIMIT };
         let cancel = cancel.clone();
-        blocking::run(move || process::ask(&mut command, limit, |child| cancel.watch(child))).await
+        let begun = Instant::now();
+        let reply =
+            blocking::run(move || process::ask(&mut command, limit, |child| cancel.watch(child))).await;
+        tracing::debug!("zramd-setup {}: {} ms", words.join(" "), begun.elapsed().as_millis());
+        reply
     }
 }

@@ -155,7 +155,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Se
 /// Ends the subscriptions of callers that leave the bus. Runs only while there are subscriptions.
 async fn watch_departures(core: Arc<Core>, connection: zbus::Connection) {
     let Err(error) = follow_departures(&core, &connection).await else { return };
-    log::warn!("cannot follow clients that leave the bus, so Subscribe is disabled: {error}");
+    tracing::warn!("cannot follow clients that leave the bus, so Subscribe is disabled: {error}");
     let mut subscribers = lock(&core.subscribers);
     for (_, (_, task)) in std::mem::take(&mut subscribers.live) {
         task.abort();

@@ -110,7 +110,7 @@ pub async fn follow(core: Arc<Core>, connection: Connection, mut published: Publ
 async fn try_publish(core: &Arc<Core>, connection: &Connection, published: &mut Published) {
     if let Err(error) = publish(core, connection, published).await {
         // The next change retries; a lost connection ends the daemon elsewhere.
-        log::warn!("cannot publish a change: {error}");
+        tracing::warn!("cannot publish a change: {error}");
     }
 }
 

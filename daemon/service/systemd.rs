@@ -1,21 +1,22 @@
 //! Jobs of PID 1. Swap and mounts are changed by PID 1 only, because the sandbox of the service has its own mount namespace.
 
 use std::num::NonZeroUsize;
+use std::time::Instant;
 
 use tokio::sync::Mutex;
 use zbus::{Connection, OwnedVariant};
 
+use super::blocking;
 use super::error::{Error, ErrorKind, Result};
 use super::handle::Handle;
-use super::names::label;
+use super::names::{MANAGER, OBJECT, label};
 use super::reply::PID_1;
 use super::stream;
+use host::linux::log;
 use logic::record::Target;
 
-/// Bus name, object path and interface of PID 1 (org.freedesktop.systemd1(5)).
+/// Bus name of PID 1.
 const SERVICE: &str = PID_1.name;
-const OBJECT: &str = "/org/freedesktop/systemd1";
-const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
 
 /// A verb for a unit.
@@ -89,7 +90,15 @@ impl Systemd {
 
     /// Reloads PID 1: runs the generators and reads all units again.
     pub async fn reload(&self) -> Result<()> {
-        self.call("Reload", &()).await.map(drop)
+        let begun = Instant::now();
+        self.call("Reload", &()).await?;
+        tracing::debug!("PID 1: reloaded after {} ms", begun.elapsed().as_millis());
+        // The generator has run.
+        let hand_over = || {
+            log::hand_over();
+            Ok::<(), Error>(())
+        };
+        blocking::run(hand_over).await
     }
 
     /// The active units that stop with this one, because of `Requires=` or `BindsTo=`.
@@ -170,6 +179,7 @@ impl Systemd {
             Verb::Stop => "StopUnit",
             Verb::Reload => "ReloadUnit",
         };
+        let begun = Instant::now();
         let asked = match self.ask(method, &(unit, "replace")).await? {
             Ok(asked) => asked,
             // A unit that does not exist is stopped.
@@ -189,6 +199,7 @@ impl Systemd {
                     let body = signal.body();
                     let (_, ended, _, how): (u32, zbus::ObjectPath<'_>, &str, &str) = body.deserialize()?;
                     if ended == job {
+                        tracing::debug!("PID 1: {method} of {unit}: {how} after {} ms", begun.elapsed().as_millis());
                         return Ok(how.to_owned());
                     }
                 }

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tracing::Instrument;
+
 use super::core::Core;
 use super::handle::Handle;
 use super::journal;
@@ -61,7 +63,8 @@ async fn bring_in_line(core: &Arc<Core>) -> bool {
     let _guard = core.change_lock.lock().await;
     // The settings are configured although they are not applied, which is intended here.
     let wish = Wish::gone(Target::Vm, false);
-    match reconcile(core, &Handle::unwatched(), wish, None).await {
+    let span = tracing::error_span!("operation", ZRAMD_JOB_TYPE = "vm");
+    match reconcile(core, &Handle::unwatched(), wish, None).instrument(span).await {
         Ok(None) => false,
         Ok(Some(done)) => {
             journal::job_ended("vm", Ending::Done, &done);

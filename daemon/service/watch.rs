@@ -24,14 +24,14 @@ pub fn begin(core: &Arc<Core>) {
     let devices = Arc::clone(core);
     tokio::spawn(async move {
         if let Err(error) = follow_devices(&devices).await {
-            log::warn!("cannot watch for zram devices that come and go: {error}");
+            tracing::warn!("cannot watch for zram devices that come and go: {error}");
         }
     });
     for path in ["/proc/swaps", "/proc/self/mountinfo"] {
         let core = Arc::clone(core);
         tokio::spawn(async move {
             if let Err(error) = follow_table(&core, path).await {
-                log::warn!("cannot watch {path}: {error}");
+                tracing::warn!("cannot watch {path}: {error}");
             }
         });
     }

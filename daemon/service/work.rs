@@ -39,7 +39,7 @@ const STARTS: u32 = 3;
 pub fn forget(names: &[&str]) {
     for name in names {
         if let Err(error) = work::put_order(Path::new("/"), name, None) {
-            log::warn!("{error}");
+            tracing::warn!("{error}");
         }
     }
 }
@@ -88,7 +88,7 @@ impl Core {
         let written = put(Some(&call.order));
         let pid_1 = Systemd::enter(&connection).await?;
         if let (Err(message), Some(unit)) = (&written, &call.without_order) {
-            log::warn!("{message}");
+            tracing::warn!("{message}");
             let how = handle.watch(pid_1.job(Verb::Start, unit, Some("main"), handle), async || None).await;
             pid_1.leave().await;
             return how;
@@ -116,7 +116,7 @@ impl Core {
         pid_1.leave().await;
         // The worker removes the order, unless it was never started.
         if let Err(message) = put(None) {
-            log::warn!("{message}");
+            tracing::warn!("{message}");
         }
         how
     }

@@ -114,7 +114,7 @@ fn zramd_8_is_current() {
             let (id, rest) = message.split_once("\nSubject: ").unwrap();
             let subject = rest.lines().next().unwrap();
             let subject = subject
-                .replace("@ZRAMD_JOB@", "A job")
+                .replace("@ZRAMD_JOB_TYPE@", "A job")
                 .replace("@ZRAMD_PROBLEM@", "its code")
                 .replace("@ZRAMD_OBJECT@: @ZRAMD_ACTION@", "a device: what was done")
                 .replace("@ZRAMD_OBJECT@", "its name")

@@ -33,6 +33,7 @@ mod init;
 mod lasting;
 mod layers;
 mod links;
+mod log;
 mod long_results;
 mod maintenance;
 mod maintenance_budget;

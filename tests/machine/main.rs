@@ -21,6 +21,7 @@ mod control;
 mod documents;
 mod interop_sdbus;
 mod lasting;
+mod log;
 mod odd_bytes;
 mod off;
 mod one_plan;

@@ -210,6 +210,11 @@ impl Bus {
     fn log(&self) -> PathBuf {
         self.directory.path().join("zramd.log")
     }
+
+    /// What the daemon and its programs have logged.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.log()).unwrap()
+    }
 }
 
 fn configuration(directory: &Path) -> String {

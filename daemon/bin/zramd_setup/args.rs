@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use logic::config::edit::Edit;
 use logic::config::lasting::Changes;
+use logic::log::Level;
 use logic::proc::device_number;
 use logic::record::Target;
 use serde::de::DeserializeOwned;
@@ -44,6 +45,8 @@ Options:
       --force          discard contents that would be lost (propose and carry-out only)
       --set JSON       with these lasting changes (propose only)
       --edit JSON      with this edit of a drop-in (propose only)
+      --log-level WORD emerg, alert, crit, err, warning, notice, info, debug or trace; without it, that of
+                       SYSTEMD_LOG_LEVEL, or of zramd.log_level= or systemd.log_level= on the kernel command line
   -h, --help           print this
   -V, --version        print the version
 
@@ -70,6 +73,8 @@ pub struct Invocation {
     pub set: Option<Changes>,
     /// `--edit`.
     pub edit: Option<Edit>,
+    /// `--log-level`.
+    pub log_level: Option<Level>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -110,7 +115,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     let mut parser = lexopt::Parser::from_iter(words);
     let by_systemd = parser.bin_name().is_some_and(|name| name.ends_with("zramd-generator"));
     let (mut config, mut root, mut json, mut managed, mut force) = (None, None, false, false, false);
-    let (mut set, mut edit) = (None, None);
+    let (mut set, mut edit, mut log_level) = (None, None, None);
     let mut values: Vec<OsString> = Vec::new();
     while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
         match argument {
@@ -123,6 +128,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
             Long("force") => force = true,
             Long("set") => set = Some(json_value(&mut parser, "--set")?),
             Long("edit") => edit = Some(json_value(&mut parser, "--edit")?),
+            Long("log-level") => log_level = Some(value(&mut parser)?.to_string_lossy().parse()?),
             Value(value) => values.push(value),
             other => return Err(other.unexpected().to_string()),
         }
@@ -147,7 +153,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, String
     if force && !matches!(command, Command::Propose(_) | Command::CarryOut(_)) {
         return Err("--force is only allowed with propose and carry-out".to_owned());
     }
-    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force, set, edit }))
+    Ok(Parsed::Run(Invocation { command, config, root, json, managed, force, set, edit, log_level }))
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<PathBuf, String> {
@@ -254,6 +260,7 @@ mod tests {
             force: false,
             set: None,
             edit: None,
+            log_level: None,
         })
     }
 
@@ -283,6 +290,7 @@ mod tests {
                 force: false,
                 set: None,
                 edit: None,
+                log_level: None,
             }))
         );
         assert_eq!(parsed("zramd-setup -h"), Ok(Parsed::Help));
@@ -305,6 +313,7 @@ mod tests {
             ("zramd-setup --edit zram0 propose", "--edit"),
             (r#"zramd-setup --edit {"path":"/a","before":null,"after":null} plan"#, "--edit"),
             ("zramd-setup generate", "generate"),
+            ("zramd-setup --log-level loud plan", "unknown log level \"loud\""),
             ("zramd-setup generate a b c d", "generate"),
             ("zramd-setup --frob", "--frob"),
         ] {

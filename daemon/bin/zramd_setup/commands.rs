@@ -130,11 +130,11 @@ fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
     let name = Target::Device(number).to_string();
     let is_own = |found: &&Finding| section_of(found.key()).as_deref() == Some(&name);
     let applied = engine::up(&mut host, &loaded, number)
-        .inspect_err(|_| show::short(loaded.problems.iter().filter(is_own), show::Log::Stderr))?;
+        .inspect_err(|_| show::short(loaded.problems.iter().filter(is_own)))?;
     let item = applied.plan.item(&Target::Device(number));
     // A refusal is an error, which is printed below.
     let own = applied.plan.problems.iter().filter(is_own).filter(|found| found.level == Level::Warning);
-    show::short(own.chain(&applied.plan.neighbours), show::Log::Stderr);
+    show::short(own.chain(&applied.plan.neighbours));
     show::outcomes(&applied.outcomes);
     match item.map(|item| (item.decision, &item.reason, item.kind)) {
         Some((Decision::Skipped, reason, _)) => Err(Error::new(
@@ -261,7 +261,7 @@ fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Exit
     }
     let loaded = load(invocation);
     let plan = engine::plan_elsewhere(&host(invocation), &loaded);
-    show::short(plan.findings(), if by_systemd { show::Log::Kernel } else { show::Log::Stderr });
+    show::short(plan.findings());
     // The units are the result.
     match files::write_units(directory, &unit_files(&plan)) {
         Ok(()) => ExitStatus::Success,

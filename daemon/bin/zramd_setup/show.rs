@@ -1,13 +1,12 @@
 //! Output: results to standard output, problems to standard error.
 
-use std::io::Write;
-
 use engine::Error;
 use engine::provision::Applied;
 use engine::status::Row;
 use host::out;
 use logic::finding::{Finding, Level};
 use logic::human::human;
+use logic::log::Level::Notice;
 use logic::outcome::Outcome;
 use logic::plan::Decision;
 use logic::record::Target;
@@ -39,35 +38,19 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) {
     }
 }
 
-/// Destination of [`short`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Log {
-    /// Standard error, which is the journal for a service.
-    Stderr,
-    /// The kernel log, for a generator: it runs before the journal, and systemd discards its standard error.
-    Kernel,
-}
-
-/// Prints findings, one line each.
-pub fn short<'a>(findings: impl IntoIterator<Item = &'a Finding>, log: Log) {
+/// Logs findings, one line each: as messages of a generator or a service, which people read in a log.
+pub fn short<'a>(findings: impl IntoIterator<Item = &'a Finding>) {
     let (findings, rest) = render::shown(findings);
-    let mut kernel = match log {
-        Log::Kernel if !findings.is_empty() => std::fs::OpenOptions::new().write(true).open("/dev/kmsg").ok(),
-        _ => None,
-    };
-    let lines = findings.into_iter().map(|finding| (finding.level, finding.one_line()));
-    for (shown, text) in lines.chain(rest.map(|rest| (Level::Note, rest))) {
-        let level = match shown {
-            Level::Error => 3,
-            Level::Warning => 4,
-            Level::Note => 5,
-        };
-        let line = format!("<{level}>zramd-setup: {text}\n");
-        // One write is one record (Documentation/ABI/testing/dev-kmsg).
-        let logged = kernel.as_mut().is_some_and(|kernel| kernel.write_all(line.as_bytes()).is_ok());
-        if !logged {
-            out::note(&format!("{shown}: {text}"));
+    for finding in findings {
+        let text = finding.one_line();
+        match finding.level {
+            Level::Error => tracing::error!("{text}"),
+            Level::Warning => tracing::warn!("{text}"),
+            Level::Note => tracing::info!(PRIORITY = Notice.priority(), "{text}"),
         }
+    }
+    if let Some(rest) = rest {
+        tracing::info!(PRIORITY = Notice.priority(), "{rest}");
     }
 }
 
@@ -75,7 +58,7 @@ pub fn short<'a>(findings: impl IntoIterator<Item = &'a Finding>, log: Log) {
 pub fn outcomes(outcomes: &[Outcome]) {
     for outcome in outcomes {
         for warning in &outcome.warnings {
-            out::note(&format!("warning: {warning}"));
+            out::warning(warning);
         }
         for error in &outcome.errors {
             self::error(error);

@@ -38,10 +38,9 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
     ended.map_or_else(Error::exit_status, |_| ExitStatus::Success)
 }
 
-/// Prints a warning: to the journal with its priority, or to a terminal.
+/// Prints a warning.
 pub fn warn(text: &str) {
-    let journal = std::env::var_os("JOURNAL_STREAM").is_some();
-    out::note(&format!("{}{text}", if journal { "<4>" } else { "warning: " }));
+    out::warning(text);
 }
 
 /// Prints a note besides the result.

@@ -14,10 +14,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use engine::{Error, ErrorKind};
-use host::linux::{test_letters, work};
+use host::linux::{log, test_letters, work};
 use host::out;
 use logic::exit::ExitStatus;
+use logic::log::Context;
 use logic::order::Order;
+use logic::record::Target;
 
 const HELP: &str = "Usage: zramd-worker VERB [NAME] [JSON]
 
@@ -40,16 +42,17 @@ Runs long operations for zramd. Administrators use `zramdctl`. JSON is an object
 
 ";
 
-/// The order of the daemon for this work: PID 1 cannot pass it on. Without one, that of the timer.
-fn written(root: &Path, work: &str) -> Result<Order, String> {
+/// The order of the daemon for this work, and its log messages: PID 1 cannot pass them on. Without one, that of the timer.
+fn written(root: &Path, work: &str) -> Result<(Order, Option<Context>), String> {
     let path = work::order_path(work);
-    let Some(json) = work::take_order(root, work)? else {
-        return Order::of_timer(work).ok_or_else(|| format!("there is no order for {work} in {path}"));
+    let Some((json, context)) = work::take_order(root, work)? else {
+        let order = Order::of_timer(work).ok_or_else(|| format!("there is no order for {work} in {path}"));
+        return order.map(|order| (order, None));
     };
     let order: Order = serde_json::from_str(&json).map_err(|error| format!("{path}: {error}"))?;
     // The unit of each work has the rights that this work needs.
     if order.work() == work {
-        Ok(order)
+        Ok((order, Some(context)))
     } else {
         Err(format!("{path}: this is an order for {}", order.work()))
     }
@@ -59,7 +62,7 @@ fn run(words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> {
     let words = words.map(|word| word.into_string().map_err(|word| format!("{}: no UTF-8", word.display())));
     let words: Vec<String> = words.collect::<Result<_, _>>()?;
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-    let order = match texts[..] {
+    let (order, context) = match texts[..] {
         ["-h" | "--help", ..] => {
             out::text(HELP);
             return Ok(ExitStatus::Success);
@@ -69,8 +72,16 @@ fn run(words: impl Iterator<Item = OsString>) -> Result<ExitStatus, String> {
             return Ok(ExitStatus::Success);
         }
         ["order", work] => written(Path::new("/"), work)?,
-        _ => Order::parse(&words)?,
+        _ => {
+            let order = Order::parse(&words)?;
+            let disk = order.ramdisk().map(|disk| Target::Ramdisk(disk.name.clone()));
+            let context = disk.as_ref().and_then(log::context_of_change);
+            (order, context)
+        }
     };
+    log::open("zramd-worker", Path::new("/"), log::Options { context, ..log::Options::default() });
+    let ramdisk = order.ramdisk().map(|disk| disk.name.as_str());
+    let _span = tracing::error_span!("work", ZRAMD_WORK = order.work(), ZRAMD_RAMDISK = ramdisk).entered();
     match order {
         Order::Benchmark(options) => benchmark::run(options),
         Order::BenchRamdisk(options) => Ok(benchmark::compare::ramdisk(&options)),
@@ -114,10 +125,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let order = Order::Maintain(Maintain::all(Cause::Request));
         work::put_order(root.path(), MAINTENANCE, Some(&order)).unwrap();
-        assert_eq!(written(root.path(), MAINTENANCE), Ok(order));
+        assert_eq!(written(root.path(), MAINTENANCE), Ok((order, Some(Context::default()))));
         assert!(!work::has_order(root.path(), MAINTENANCE));
-        assert_eq!(written(root.path(), MAINTENANCE), Ok(Order::Maintain(Maintain::default())));
-        let Ok(Order::Benchmark(benchmark)) = written(root.path(), BENCHMARK) else { panic!("no benchmark") };
+        assert_eq!(written(root.path(), MAINTENANCE), Ok((Order::Maintain(Maintain::default()), None)));
+        let Ok((Order::Benchmark(benchmark), None)) = written(root.path(), BENCHMARK) else {
+            panic!("no benchmark")
+        };
         assert!(benchmark.idle);
     }
 
@@ -140,7 +153,7 @@ mod tests {
         }
         let refused = written(root.path(), "ramdisk-data").unwrap_err();
         assert!(refused.contains("there is no order for ramdisk-data"), "{refused}");
-        assert_eq!(written(root.path(), MAINTENANCE), Ok(Order::Maintain(Maintain::default())));
+        assert_eq!(written(root.path(), MAINTENANCE), Ok((Order::Maintain(Maintain::default()), None)));
         let newer = r#"{"verb":"save","name":"data","gently":true}"#;
         fs::write(directory.join("ramdisk-data.order"), newer).unwrap();
         let refused = written(root.path(), "ramdisk-data").unwrap_err();

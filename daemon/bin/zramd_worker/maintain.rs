@@ -24,7 +24,6 @@ pub fn run(mut order: Maintain) -> ExitStatus {
             // Nothing was done, so the previous report is kept.
             report = Report { budget: report.budget, ..reporter.last() };
         }
-        journal::open();
         report.actions.iter().for_each(journal::maintained);
         for (device, policy, reason) in &report.skipped {
             let device = if device.is_empty() { String::new() } else { format!("{device}: ") };

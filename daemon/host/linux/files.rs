@@ -154,7 +154,9 @@ fn read_configuration(path: &Path) -> io::Result<(String, Option<Finding>)> {
     let writable = file.metadata()?.mode() & 0o002 != 0;
     let warning = writable
         .then(|| Finding::warning(at(path), "every user can write to this file").remedy("run `chmod o-w`"));
-    Ok((read_text(file)?, warning))
+    let text = read_text(file)?;
+    tracing::debug!("read {}: {} bytes", path.display(), text.len());
+    Ok((text, warning))
 }
 
 fn at(path: &Path) -> Origin {
@@ -220,11 +222,14 @@ pub fn sources_after(root: &Path, file: Option<&PathBuf>, edit: Option<&Edit>) -
 
 /// Reads the configuration from these sources and the kernel command line.
 pub fn load(root: &Path, sources: Sources) -> Loaded {
-    config::load_sources(sources, &cmdline(root))
+    let loaded = config::load_sources(sources, &cmdline(root));
+    let (files, found) = (loaded.files.len(), loaded.problems.len());
+    tracing::debug!("configuration: {files} files, {found} findings");
+    loaded
 }
 
-/// The kernel command line. If unreadable, it is treated as empty: it can only enable or disable zram.
-fn cmdline(root: &Path) -> String {
+/// The kernel command line. If unreadable, it is treated as empty: it can only enable or disable zram, and choose the log level.
+pub fn cmdline(root: &Path) -> String {
     read_optional(root, "/proc/cmdline").unwrap_or_default()
 }
 
@@ -417,6 +422,8 @@ pub fn write_units(directory: &Path, files: &[UnitFile]) -> Result<(), String> {
         } else if let Err(why) = write(file) {
             cut.push(unit);
             failed.push(why);
+        } else {
+            tracing::debug!("wrote {}", file.path);
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }

@@ -19,6 +19,7 @@ mod holders;
 pub mod hook;
 pub mod interrupt;
 pub mod lock;
+pub mod log;
 mod loops;
 pub mod memory_pressure;
 mod mkfs;
@@ -226,6 +227,7 @@ impl Host for LinuxHost {
     fn read_attribute(&self, number: u32, attribute: Attribute) -> Result<String, HostError> {
         files::read_attribute(&self.attribute_path(number, attribute))
             .map(lossy)
+            .inspect(|text| tracing::trace!("zram{number}: {attribute} is {:?}", text.trim_end()))
             .map_err(|error| HostError::io(object(number), format!("read {attribute}"), &error))
     }
 
@@ -501,6 +503,7 @@ impl Host for LinuxHost {
     }
 
     fn write_attribute(&mut self, number: u32, attribute: Attribute, value: &str) -> Result<(), HostError> {
+        tracing::trace!("zram{number}: write {value:?} to {attribute}");
         write_existing(&self.attribute_path(number, attribute), value)
             .map_err(|error| HostError::io(object(number), format!("write `{value}` to {attribute}"), &error))
     }
@@ -596,6 +599,7 @@ impl Host for LinuxHost {
     }
 
     fn write_tunable(&mut self, tunable: Tunable, value: &str) -> Result<(), HostError> {
+        tracing::trace!("write {value:?} to {}", tunable.path());
         write_existing(&self.path(tunable.path()), value)
             .map_err(|error| HostError::io(tunable.name(), format!("write `{value}`"), &error))
     }

@@ -15,6 +15,7 @@ use rustix::process::{
 use serde::de::DeserializeOwned;
 
 use super::files::read_small;
+use super::log;
 use crate::{HostError, lossy};
 use logic::error::Error;
 
@@ -190,12 +191,14 @@ pub fn load_module(root: &Path, name: &str) -> Result<(), HostError> {
     Err(HostError::text(name, "load the module", said))
 }
 
-/// A command for a program of zramd in the directory of this one.
+/// A command for a program of zramd in the directory of this one. It logs as this one does, with the fields of the present request.
 pub fn ours(name: &str) -> Command {
     let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(name)));
-    Command::new(
+    let mut command = Command::new(
         beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("/usr/lib/zramd").join(name)),
-    )
+    );
+    log::pass_on(&mut command);
+    command
 }
 
 /// Runs a program of zramd, and returns its reply: a [`Result`] as JSON on standard output. Standard error is inherited.

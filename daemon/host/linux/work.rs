@@ -4,8 +4,9 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use super::{files, lock};
+use super::{files, lock, log};
 use crate::{Errno, HostError};
+use logic::log::Context;
 use logic::order::Order;
 
 pub const DIRECTORY: &str = "/run/zramd/work";
@@ -34,14 +35,18 @@ pub fn order_path(name: &str) -> String {
 pub fn put_order(root: &Path, name: &str, order: Option<&Order>) -> Result<(), String> {
     let path = order_path(name);
     let text = order.map(serde_json::to_string).transpose().map_err(|error| format!("{path}: {error}"))?;
+    // One line each.
+    let text = text.map(|order| format!("{order}\n{}", log::context().json()));
     files::replace(root, &path, text.as_deref())
 }
 
-/// Takes the order of a work, so that it is carried out once; `None` if there is none.
-pub fn take_order(root: &Path, name: &str) -> Result<Option<String>, String> {
-    let text = files::read_optional(root, &order_path(name))?;
+/// Takes the order of a work, so that it is carried out once, with what the program that wrote it passes on for messages; `None` if there is
+/// none.
+pub fn take_order(root: &Path, name: &str) -> Result<Option<(String, Context)>, String> {
+    let mut text = files::read_optional(root, &order_path(name))?;
     put_order(root, name, None)?;
-    Ok(Some(text).filter(|text| !text.is_empty()))
+    let context = text.find('\n').map(|end| Context::parse(&text.split_off(end))).unwrap_or_default();
+    Ok((!text.is_empty()).then_some((text, context)))
 }
 
 /// Whether there is an order that no worker has taken.

@@ -51,7 +51,7 @@ pub(crate) async fn follow_verdict(core: Arc<Core>) {
     };
     tokio::select! {
         Err(error) = follow_directory(directory, changed) => {
-            log::warn!("cannot follow the verdict of the benchmark in {directory}: {error}");
+            tracing::warn!("cannot follow the verdict of the benchmark in {directory}: {error}");
         }
         () = adopt_others(&core, &written) => {}
     }
@@ -69,7 +69,7 @@ async fn adopt_others(core: &Arc<Core>, written: &Notify) {
             // What comes of it is in the journal, as of every job.
             && let Err(error) = core.adopt(&Options::default()).await
         {
-            log::warn!("the verdict of the benchmark is not used before the next boot: {error}");
+            tracing::warn!("the verdict of the benchmark is not used before the next boot: {error}");
         }
         last = now;
     }
@@ -237,14 +237,17 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
-        let mut order = order(&options)?;
-        if self.core.mode == Mode::Direct {
-            order.config.clone_from(&self.core.source.file);
-        }
-        let order = Order::Benchmark(order);
-        let work = Call { order, unit: "zramd-benchmark.service".to_owned(), without_order: None };
-        self.core.owned(&call, self.core.start_work(BENCHMARK, String::new(), work).await?).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
+        let run = async {
+            let mut order = order(&options)?;
+            if self.core.mode == Mode::Direct {
+                order.config.clone_from(&self.core.source.file);
+            }
+            let order = Order::Benchmark(order);
+            let work = Call { order, unit: "zramd-benchmark.service".to_owned(), without_order: None };
+            self.core.start_work(BENCHMARK, String::new(), work).await
+        };
+        request.run(run).await
     }
 
     /// Makes swap anew in which next to nothing is stored, where the verdict is another algorithm than the one in use. There are no
@@ -256,8 +259,8 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
-        self.core.owned(&call, self.core.adopt(&options).await?).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
+        request.run(self.core.adopt(&options)).await
     }
 
     /// What each configured device has to do with the verdict: its name; `follows`, `later` (when it is set up the next time) or `not` (the
@@ -282,9 +285,8 @@ impl Benchmark {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
-        blocking::run(|| engine::verdict::forget(Path::new("/"))).await?;
-        Ok(())
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Benchmark).await?;
+        request.run(blocking::run(|| engine::verdict::forget(Path::new("/")).map(drop))).await
     }
 }
 

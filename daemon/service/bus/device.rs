@@ -71,9 +71,9 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage.of_size(disk_size_bytes))
-            .await?;
-        self.core.owned(&call, self.core.resize(&self.name, disk_size_bytes, &options).await?).await
+        let action = Action::Manage.of_size(disk_size_bytes);
+        let request = auth::check(&self.core.call_limits, connection, &call, action).await?;
+        request.run(self.core.resize(&self.name, disk_size_bytes, &options)).await
     }
 
     /// Limits the memory that it may use, until the next boot; 0 is no limit. Writes that would exceed it fail, so a limit below what
@@ -84,9 +84,9 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage.of_size(memory_limit_bytes))
-            .await?;
-        self.core.set_memory_limit(&self.name, memory_limit_bytes).await
+        let action = Action::Manage.of_size(memory_limit_bytes);
+        let request = auth::check(&self.core.call_limits, connection, &call, action).await?;
+        request.run(self.core.set_memory_limit(&self.name, memory_limit_bytes)).await
     }
 
     /// Gives memory back that the allocator holds in half-empty pages.
@@ -95,8 +95,8 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core.compact(&self.name).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
+        request.run(self.core.compact(&self.name)).await
     }
 
     /// Forgets the peak of the memory used.
@@ -105,8 +105,8 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<()> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core.reset_peak(&self.name).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
+        request.run(self.core.reset_peak(&self.name)).await
     }
 
     /// Marks pages as idle: all, or with the option `age-seconds` (u) those that have not been used for so long.
@@ -117,10 +117,8 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core
-            .owned(&call, self.core.maintain_device(&self.name, Only::MarkIdle(None), &options).await?)
-            .await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
+        request.run(self.core.maintain_device(&self.name, Only::MarkIdle(None), &options)).await
     }
 
     /// Compresses pages again with a secondary algorithm. Without the option `pages` (s: `idle`, `huge` or `huge-idle`, as they are
@@ -132,10 +130,8 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core
-            .owned(&call, self.core.maintain_device(&self.name, Only::Recompress(None), &options).await?)
-            .await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
+        request.run(self.core.maintain_device(&self.name, Only::Recompress(None), &options)).await
     }
 
     /// Writes pages to the backing device, never more than the budget. The option `pages` is as for Recompress.
@@ -146,10 +142,8 @@ impl Device {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core
-            .owned(&call, self.core.maintain_device(&self.name, Only::WriteBack(None), &options).await?)
-            .await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
+        request.run(self.core.maintain_device(&self.name, Only::WriteBack(None), &options)).await
     }
 
     /// One sample, as from GetStats; sent to those only who called Subscribe or SubscribeTo of the manager.

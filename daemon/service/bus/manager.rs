@@ -131,14 +131,10 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        let caller = auth::check(
-            &self.core.call_limits,
-            connection,
-            &call,
-            Action::Manage.with("change", prompt::keys(&options)),
-        )
-        .await?;
-        path(device_path(&self.core.create(&options, caller).await?))
+        let action = Action::Manage.with("change", prompt::keys(&options));
+        let request = auth::check(&self.core.call_limits, connection, &call, action).await?;
+        let caller = request.caller();
+        path(device_path(&request.run(self.core.create(&options, caller)).await?))
     }
 
     /// Takes a device away, and with it what CreateDevice asked for. One that is configured in a file is off until the
@@ -151,8 +147,9 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
-        self.core.owned(&call, self.core.remove(&name, &options).await?).await
+        let request =
+            auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
+        request.run(self.core.remove(&name, &options)).await
     }
 
     /// Brings a device into use that was switched off, by its name: it may have no object at the moment. There are no
@@ -165,8 +162,9 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
-        self.core.owned(&call, self.core.activate(&name, &options).await?).await
+        let request =
+            auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
+        request.run(self.core.activate(&name, &options)).await
     }
 
     /// Removes what holds until the next boot of a device or RAM disk, by its name or section, and brings that one in line with
@@ -180,8 +178,9 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
-        self.core.owned(&call, self.core.unset_override(&name, &options).await?).await
+        let request =
+            auth::check(&self.core.call_limits, connection, &call, Action::Manage.on(&name)).await?;
+        request.run(self.core.unset_override(&name, &options)).await
     }
 
     /// What Reload would do: action, object, detail. Actions are `create`, `activate`, `adapt`, `reactivate`,
@@ -208,15 +207,10 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<Vec<change::OnTheBus>> {
-        let caller = auth::check(
-            &self.core.call_limits,
-            connection,
-            &call,
-            Action::Manage.with("change", prompt::sections(&sections)),
-        )
-        .await?;
+        let action = Action::Manage.with("change", prompt::sections(&sections));
+        let request = auth::check(&self.core.call_limits, connection, &call, action).await?;
         let _alone = self.core.planning.lock().await;
-        self.core.planned_with(&sections, &options, caller).await.map(planned)
+        self.core.planned_with(&sections, &options, request.caller()).await.map(planned)
     }
 
     /// Reads the configuration again and brings the machine in line with it. A configuration with a mistake is refused
@@ -228,8 +222,8 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
-        self.core.owned(&call, self.core.reload(&options).await?).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        request.run(self.core.reload(&options)).await
     }
 
     /// Changes the configuration in a drop-in of its own in `/etc`, and applies that as Reload does. Sections (`zramN`, `defaults`,
@@ -245,14 +239,9 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(
-            &self.core.call_limits,
-            connection,
-            &call,
-            Action::Configure.with("change", prompt::sections(&sections)),
-        )
-        .await?;
-        self.core.owned(&call, self.core.configure(&sections, &options).await?).await
+        let action = Action::Configure.with("change", prompt::sections(&sections));
+        let request = auth::check(&self.core.call_limits, connection, &call, action).await?;
+        request.run(self.core.configure(&sections, &options)).await
     }
 
     /// Starts the maintenance that `[maintenance]` configures without waiting for its timer, for example because the machine
@@ -264,8 +253,8 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
-        self.core.owned(&call, self.core.maintain_now(&options).await?).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Tune).await?;
+        request.run(self.core.maintain_now(&options)).await
     }
 
     /// Memory has become shorter, or less so; the reason says how much of the time tasks waited for it.

@@ -8,6 +8,7 @@ pub mod benchmark;
 pub mod device;
 pub mod filesystem;
 pub mod introspection;
+pub(crate) mod log_control;
 pub mod manager;
 pub mod options;
 mod prompt;

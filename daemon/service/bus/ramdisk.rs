@@ -9,9 +9,10 @@ use zbus::{Connection, OwnedObjectPath, Variant, interface};
 
 use super::options::Options;
 use super::table::Object;
-use crate::auth::{self, Action, Caller};
+use crate::auth::{self, Action};
 use crate::core::Core;
 use crate::error::Result;
+use crate::request::Caller;
 use logic::order::{Order, RamdiskOrder};
 use logic::ramdisk::SaveReason;
 use logic::sample::RamdiskView;
@@ -29,18 +30,6 @@ pub struct Ramdisk {
 impl Ramdisk {
     pub(crate) fn new(core: Arc<Core>, name: String) -> Ramdisk {
         Ramdisk { core, name }
-    }
-
-    /// Starts work of `zramd-worker` on the RAM disk, as a job of the caller.
-    async fn work(
-        &self,
-        call: &Header<'_>,
-        verb: &'static str,
-        order: Order,
-        options: &Options,
-    ) -> Result<OwnedObjectPath> {
-        let job = self.core.work_on_ramdisk(verb, order, options).await?;
-        self.core.owned(call, job).await
     }
 
     /// Of this RAM disk, with a snapshot; 0 is the newest.
@@ -91,9 +80,10 @@ impl Ramdisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        let caller = auth::check(&self.core.call_limits, connection, &call, Action::SaveRamdisk).await?;
-        let reason = if caller == Caller::Root { SaveReason::Asked } else { SaveReason::User };
-        self.work(&call, "save", Order::Save(RamdiskOrder { reason, ..self.order(0) }), &options).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::SaveRamdisk).await?;
+        let reason = if request.caller() == Caller::Root { SaveReason::Asked } else { SaveReason::User };
+        let order = Order::Save(RamdiskOrder { reason, ..self.order(0) });
+        request.run(self.core.work_on_ramdisk("save", order, &options)).await
     }
 
     /// Reads a snapshot to its end and compares it with its manifest; 0 is the newest. There are no options yet.
@@ -105,8 +95,9 @@ impl Ramdisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::SaveRamdisk).await?;
-        self.work(&call, "verify", Order::Verify(self.order(snapshot)), &options).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::SaveRamdisk).await?;
+        let order = Order::Verify(self.order(snapshot));
+        request.run(self.core.work_on_ramdisk("verify", order, &options)).await
     }
 
     /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. It is refused while
@@ -119,13 +110,8 @@ impl Ramdisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
-        self.core
-            .owned(
-                &call,
-                self.core.restore_ramdisk(&self.name, self.order(snapshot).snapshot, &options).await?,
-            )
-            .await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
+        request.run(self.core.restore_ramdisk(&self.name, self.order(snapshot).snapshot, &options)).await
     }
 
     /// Deletes a snapshot that is not pinned, but never the only good one. There are no options yet.
@@ -137,8 +123,9 @@ impl Ramdisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
-        self.work(&call, "delete", Order::Delete(self.order(snapshot)), &options).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
+        let order = Order::Delete(self.order(snapshot));
+        request.run(self.core.work_on_ramdisk("delete", order, &options)).await
     }
 
     /// Keeps a snapshot from being pruned, or lets it be pruned again. There are no options yet.
@@ -151,10 +138,10 @@ impl Ramdisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::RestoreRamdisk).await?;
         let order = self.order(snapshot);
         let (verb, order) = if pinned { ("pin", Order::Pin(order)) } else { ("unpin", Order::Unpin(order)) };
-        self.work(&call, verb, order, &options).await
+        request.run(self.core.work_on_ramdisk(verb, order, &options)).await
     }
 
     /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.
@@ -166,8 +153,9 @@ impl Ramdisk {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage.of_size(size_bytes)).await?;
-        self.core.owned(&call, self.core.resize_ramdisk(&self.name, size_bytes, &options).await?).await
+        let action = Action::Manage.of_size(size_bytes);
+        let request = auth::check(&self.core.call_limits, connection, &call, action).await?;
+        request.run(self.core.resize_ramdisk(&self.name, size_bytes, &options)).await
     }
 
     /// SizeBytes, UsedBytes, FreeBytes and FreeInodes of one moment, and StatsTimestampMonotonic, microseconds since boot

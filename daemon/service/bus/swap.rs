@@ -44,8 +44,8 @@ impl Swap {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
-        self.core.owned(&call, self.core.activate(&self.name, &options).await?).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        request.run(self.core.activate(&self.name, &options)).await
     }
 
     /// Switches it off until the next boot and gives its memory back, after checking that memory can take what is in it.
@@ -57,7 +57,7 @@ impl Swap {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] call: Header<'_>,
     ) -> Result<OwnedObjectPath> {
-        auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
-        self.core.owned(&call, self.core.deactivate(&self.name, &options).await?).await
+        let request = auth::check(&self.core.call_limits, connection, &call, Action::Manage).await?;
+        request.run(self.core.deactivate(&self.name, &options)).await
     }
 }
