@@ -222,7 +222,7 @@ mod tests {
         assert!(Journal::open(&path).is_err(), "there is none");
         let server = UnixDatagram::bind(&path).unwrap();
         let mut journal = Journal::open(&path).unwrap();
-        // As many as debug makes in a second, and nobody reads.
+        // As many as debug makes in a second, and the other end does not read.
         (0..10_000).for_each(|_| journal.send(&Line::new(Level::Debug, "zramd", "read")));
         let lost = journal.lost;
         assert!(lost > 0);
