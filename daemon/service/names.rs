@@ -75,8 +75,8 @@ pub fn unlabel(label: &str) -> String {
     let mut rest = label.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
         rest = after;
-        let digits =
-            (*byte == b'_').then(|| after.get(..2)).flatten().and_then(|two| std::str::from_utf8(two).ok());
+        let digits = after.get(..2).filter(|two| *byte == b'_' && two.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|two| std::str::from_utf8(two).ok());
         match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(code) => {
                 name.push(code);
