@@ -59,14 +59,14 @@ impl Line {
         format!("<{}>{}: {text}\n", self.level.priority(), self.identifier)
     }
 
-    /// As a line for people.
+    /// As a line for people. What follows a line break does not begin a line.
     pub(super) fn text(&self) -> String {
         let word = match self.level {
             Level::Emerg | Level::Alert | Level::Crit | Level::Err => "error",
             Level::Notice => "note",
             level => level.word(),
         };
-        format!("{word}: {}", self.message)
+        format!("{word}: {}", self.message.replace('\n', "\n  "))
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
             assert!(entry.windows(field.len()).any(|part| part == field), "{text}");
         }
         assert_eq!(line.record(), "<5>zramd: refused\\x0aPRIORITY=0\n");
-        assert_eq!(line.text(), "note: refused\nPRIORITY=0");
+        assert_eq!(line.text(), "note: refused\n  PRIORITY=0");
     }
 
     #[test]
