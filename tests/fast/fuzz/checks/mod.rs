@@ -9,13 +9,14 @@ mod ramdisk;
 use logic::device::algorithm::Algorithm;
 use logic::device::{signature, swap_header};
 use logic::expr::{Expr, Variables, size_in_bytes};
+use logic::log::{Context, put_field};
 use logic::unit_name;
 
 /// A check.
 type Check = fn(&[u8]);
 
 /// Every check by name, which is that of the fuzz target and of its directory of seeds.
-pub const ALL: [(&str, Check); 12] = [
+pub const ALL: [(&str, Check); 13] = [
     ("algorithm", algorithm),
     ("block_device", block_device),
     ("cmdline", config::cmdline),
@@ -25,6 +26,7 @@ pub const ALL: [(&str, Check); 12] = [
     ("ramdisk_tree", ramdisk::tree),
     ("expr", expr),
     ("kernel_files", kernel::files),
+    ("log_context", log_context),
     ("overlay", config::overlay),
     ("record", kernel::record),
     ("unit_path", unit_path),
@@ -71,6 +73,36 @@ fn algorithm(data: &[u8]) {
         }
         Err(error) => assert!(!error.message.is_empty()),
     }
+}
+
+/// What another program passes on becomes fields of the journal, each of them one field.
+fn log_context(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let context = Context::parse(text);
+    assert_eq!(Context::parse(&context.json()), context);
+    for (name, value) in &context.fields {
+        let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        assert!(name.starts_with("ZRAMD_") && name.bytes().all(is_name) && name.len() <= 64, "{name:?}");
+        assert!(value.len() <= 256, "{value:?}");
+        let mut entry = Vec::new();
+        put_field(&mut entry, name, value);
+        assert_eq!(one_field(&entry), Some((name.as_bytes(), value.as_bytes())));
+    }
+}
+
+/// Name and value of an entry with one field, as the journal reads it (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>).
+fn one_field(entry: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = entry.iter().position(|byte| matches!(byte, b'=' | b'\n'))?;
+    let (name, rest) = (&entry[..end], &entry[end + 1..]);
+    let (length, rest) = match entry[end] {
+        b'=' => (rest.iter().position(|byte| *byte == b'\n')?, rest),
+        _ => {
+            let (length, rest) = rest.split_first_chunk()?;
+            (usize::try_from(u64::from_le_bytes(*length)).ok()?, rest)
+        }
+    };
+    let (value, after) = rest.split_at_checked(length)?;
+    (after == b"\n").then_some((name, value))
 }
 
 /// The first bytes of a disk; also used as parameters of a swap header.
