@@ -12,6 +12,7 @@ use bench::weights::Weights;
 use logic::device::algorithm::Algorithm;
 use logic::import::Peer;
 use logic::init::Profile;
+use logic::log::Level;
 use logic::order::Benchmark;
 
 /// Shows and controls compressed memory.
@@ -41,6 +42,9 @@ pub struct Cli {
     /// Never ask for a password
     #[arg(long, global = true)]
     pub no_ask_password: bool,
+    /// Also print log messages up to this level, for example debug or trace; without it, that of SYSTEMD_LOG_LEVEL counts
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log_level: Option<Level>,
     /// Read this file instead of those below /usr/lib, /etc and /run
     #[arg(short, long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -130,6 +130,10 @@ pub fn page() -> io::Result<String> {
         "Whether the pager may not run programs. If it is not set, that is so after sudo and the like, and the pager is less then.",
     ));
     out.push_str(&tagged(
+        "SYSTEMD_LOG_LEVEL, SYSTEMD_LOG_TARGET",
+        "Level and target of log messages, as for zramd(8); --log-level takes precedence.",
+    ));
+    out.push_str(&tagged(
         "VISUAL, EDITOR",
         "The editor of edit, with arguments; the first that is set is used.",
     ));

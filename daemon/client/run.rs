@@ -40,7 +40,7 @@ pub fn main() -> ExitStatus {
             return ExitStatus::Usage;
         }
     };
-    log::open("zramdctl", Path::new("/"), log::Options::default());
+    log::open("zramdctl", Path::new("/"), log::Options { level: cli.log_level, ..log::Options::default() });
     let command = cli.command.take().unwrap_or_else(|| Command::List(List::default()));
     if cli.quiet {
         out::be_quiet();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::command_for;
-use crate::support::SETUP;
+use crate::support::{CTL, SETUP};
 
 /// A section with a mistake, one that is set up, and one that is skipped.
 const CONFIGURATION: &str =
@@ -76,6 +76,22 @@ fn an_unknown_level_is_named() {
         assert!(!said.contains("\nerror: x"), "{said}");
         assert_eq!(output.status, setup(root.path()).arg("plan").output().unwrap().status);
     }
+}
+
+#[test]
+fn zramdctl_says_what_it_read() {
+    let root = root("");
+    let file = root.path().join("etc/zramd/zramd.toml");
+    let zramdctl = |level: &[&str]| {
+        command_for(CTL).args(level).arg("--config").arg(&file).arg("cat-config").output().unwrap()
+    };
+    let [quiet, loud] = [zramdctl(&[]), zramdctl(&["--log-level", "debug"])];
+    assert_eq!((&quiet.stdout, quiet.status), (&loud.stdout, loud.status));
+    let read = format!("debug: read {}: {} bytes\n", file.display(), CONFIGURATION.len());
+    assert!(errors(&loud).contains(&read) && !errors(&quiet).contains("debug: "), "{loud:?}");
+    let output = zramdctl(&["--log-level", "debg"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("unknown log level \"debg\"; did you mean `debug`?"), "{output:?}");
 }
 
 /// Fields of each entry in the file of the generator, by the protocol of the journal.
