@@ -123,6 +123,11 @@ pub fn level_on_cmdline(cmdline: &str) -> Option<Result<Level, String>> {
     })
 }
 
+/// The service in `/proc/self/cgroup` (cgroups(7)).
+pub fn service_in_cgroup(text: &str) -> Option<&str> {
+    text.lines().filter_map(|line| line.rsplit('/').next()).find(|name| name.ends_with(".service"))
+}
+
 /// Longest value of a field in bytes that is passed between programs.
 const LONGEST: usize = 256;
 
@@ -239,6 +244,25 @@ mod tests {
         }
         let message = level_on_cmdline("zramd.log_level=loud").unwrap().unwrap_err();
         assert!(message.starts_with("/proc/cmdline: zramd.log_level=: unknown log level"), "{message}");
+    }
+
+    #[test]
+    fn the_service_is_the_last_name_of_its_control_group() {
+        for (text, expected) in [
+            (
+                "0::/system.slice/system-zramd\\x2dsetup.slice/zramd-setup@zram0.service\n",
+                Some("zramd-setup@zram0.service"),
+            ),
+            (
+                "4:memory:/system.slice\n1:name=systemd:/system.slice/zramd.service\n0::/\n",
+                Some("zramd.service"),
+            ),
+            ("0::/user.slice/user-1000.slice/session-3.scope\n", None),
+            ("0::/init.scope\n", None),
+            ("", None),
+        ] {
+            assert_eq!(service_in_cgroup(text), expected, "{text}");
+        }
     }
 
     #[test]

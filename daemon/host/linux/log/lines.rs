@@ -76,6 +76,10 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Lines {
         let message = own.take("message").unwrap_or_default();
         let mut line = Line::new(level, log.identifier, &message);
         line.place = metadata.file().zip(metadata.line());
+        if let Some(service) = &log.service {
+            // `journalctl --unit` and `systemctl status` look for it, too, in messages of root.
+            line.put("OBJECT_SYSTEMD_UNIT", service);
+        }
         let inherited = log.inherited.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         inherited.for_each(|(name, value)| line.put(name, value));
         for span in context.event_scope(event).into_iter().flat_map(Scope::from_root) {

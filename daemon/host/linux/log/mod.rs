@@ -25,7 +25,7 @@ use tracing_subscriber::reload;
 use super::files;
 use crate::out;
 use lines::{Fields, Lines};
-use logic::log::{Context, Level, Target, level_on_cmdline};
+use logic::log::{Context, Level, Target, level_on_cmdline, service_in_cgroup};
 use logic::record;
 use sink::Sink;
 
@@ -70,6 +70,8 @@ struct Log {
     filter: reload::Handle<LevelFilter, Registry>,
     /// Fields of the program that started this one.
     inherited: BTreeMap<String, String>,
+    /// The service that this program runs in, if its messages go to the journal, which does not know it if the program ends too soon.
+    service: Option<String>,
     output: Mutex<Output>,
 }
 
@@ -118,6 +120,11 @@ fn word<T: std::str::FromStr<Err = String>>(name: &str, wrong: &mut Vec<String>)
     }
 }
 
+fn service() -> Option<String> {
+    let text = files::read_optional(Path::new("/"), "/proc/self/cgroup").ok()?;
+    service_in_cgroup(&text).map(str::to_owned)
+}
+
 /// Begins to log. The level is, in this order, that of the options, of the program that started this one, of `SYSTEMD_LOG_LEVEL`, and for
 /// services and generators that of the kernel command line.
 pub fn open(identifier: &'static str, root: &Path, options: Options) {
@@ -147,6 +154,7 @@ pub fn open(identifier: &'static str, root: &Path, options: Options) {
         level: AtomicU8::new(level as u8),
         filter,
         inherited: context.fields,
+        service: is_journal.then(service).flatten(),
         output: Mutex::new(Output { target, sink }),
     };
     if LOG.set(log).is_err() {
