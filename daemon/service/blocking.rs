@@ -13,7 +13,10 @@ where
     E: Into<Error> + Send + 'static,
 {
     let span = tracing::Span::current();
-    joined(tokio::task::spawn_blocking(move || span.in_scope(work)).await)
+    // One type for all work, because each type has its own copy of what tokio does with it.
+    let work: Box<dyn FnOnce() -> std::result::Result<T, Error> + Send> =
+        Box::new(move || span.in_scope(work).map_err(Into::into));
+    joined(tokio::task::spawn_blocking(work).await)
 }
 
 /// The result of a joined task.

@@ -109,7 +109,8 @@ pub fn ask<T: Serialize + DeserializeOwned>(
     }
     let answer = answer.ok_or(Errno::TIMEDOUT)?;
     wait(child);
-    let answer: Result<T, i32> = serde_json::from_slice(&answer).map_err(|_| Errno::IO)?;
+    let answer: Result<T, i32> =
+        serde_json::from_str(&String::from_utf8_lossy(&answer)).map_err(|_| Errno::IO)?;
     answer.map_err(Errno::from_raw_os_error)
 }
 

@@ -215,9 +215,9 @@ pub fn ask<T: DeserializeOwned>(
 
 /// The reply of a program of zramd that has ended.
 pub fn reply<T: DeserializeOwned>(name: &str, output: &Output) -> Result<T, Error> {
-    serde_json::from_slice::<Result<T, Error>>(&output.stdout).unwrap_or_else(|error| {
-        Err(Error::failed(format!("{name}: {}, without a reply ({error})", output.status)))
-    })
+    serde_json::from_str::<Result<T, Error>>(&String::from_utf8_lossy(&output.stdout)).unwrap_or_else(
+        |error| Err(Error::failed(format!("{name}: {}, without a reply ({error})", output.status))),
+    )
 }
 
 /// A command that runs `zramd-worker` with a reply for [`ask`].
