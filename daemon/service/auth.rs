@@ -62,12 +62,16 @@ async fn check_or(
     } else {
         permitted(limits, connection, call, asked, user).await
     };
+    // Whoever asks too often is refused without a line.
     match allowed {
-        Ok(()) => describe(limits, connection, call, action, user).await,
+        Err(error) if !limits.notes(user, Instant::now()) => return Err(error),
+        _ => {}
+    }
+    let request = describe(limits, connection, call, action, user).await?;
+    match allowed {
+        Ok(()) => Ok(request),
         Err(error) => {
-            if limits.notes(user, Instant::now()) {
-                describe(limits, connection, call, action, user).await?.refuse(&error.message);
-            }
+            request.refuse(&error.message);
             Err(error)
         }
     }
