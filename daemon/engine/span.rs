@@ -24,6 +24,9 @@ fn decision(decision: Decision) -> &'static str {
 
 /// Logs what was decided.
 pub(super) fn planned(plan: Plan) -> Plan {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return plan;
+    }
     for item in &plan.items {
         let _span = span(&item.target).entered();
         tracing::debug!("{}: {}: {}", item.target, decision(item.decision), item.reason);

@@ -43,7 +43,27 @@ pub fn read_optional(root: &Path, path: &str) -> Result<String, String> {
 
 /// The contents of a file of the kernel or in `/etc`.
 pub(super) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
-    read_lines(open_regular(path)?, LARGEST)
+    let mut kept = Vec::new();
+    in_parts(open_regular(path)?, |part| keep(&mut kept, part))?;
+    Ok(kept)
+}
+
+/// Reads until the end. Not with `read_to_end`: most files of the kernel have no size.
+fn in_parts(mut file: impl Read, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => take(&buffer[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn keep(kept: &mut Vec<u8>, part: &[u8]) -> io::Result<()> {
+    kept.extend_from_slice(part);
+    if kept.len() > LARGEST { Err(rustix::io::Errno::FBIG.into()) } else { Ok(()) }
 }
 
 /// The contents of an attribute in sysfs. It is read at once, so a short read is the end (Documentation/filesystems/sysfs.rst).
@@ -52,12 +72,9 @@ pub(super) fn read_attribute(path: &Path) -> io::Result<Vec<u8>> {
     let (mut kept, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut buffer))?;
-        kept.extend_from_slice(&buffer[..length]);
+        keep(&mut kept, &buffer[..length])?;
         if length < buffer.len() {
             return Ok(kept);
-        }
-        if kept.len() > LARGEST {
-            return Err(rustix::io::Errno::FBIG.into());
         }
     }
 }
@@ -90,20 +107,13 @@ pub(super) fn mountinfo(file: &File) -> io::Result<Vec<u8>> {
     read_lines(file, LONGEST_MOUNT)
 }
 
-/// All lines of at most `longest` bytes. Not with `read_to_end`: most files of the kernel have no size.
-fn read_lines(mut file: impl Read, longest: usize) -> io::Result<Vec<u8>> {
+/// All lines of at most `longest` bytes.
+fn read_lines(file: impl Read, longest: usize) -> io::Result<Vec<u8>> {
     let (mut kept, mut line, mut skipped) = (Vec::new(), 0, false);
-    let mut buffer = [0; 4096];
-    loop {
-        let length = match file.read(&mut buffer) {
-            Ok(0) => return Ok(kept),
-            Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        for part in buffer[..length].split_inclusive(|byte| *byte == b'\n') {
+    in_parts(file, |read| {
+        for part in read.split_inclusive(|byte| *byte == b'\n') {
             if !skipped {
-                kept.extend_from_slice(part);
+                keep(&mut kept, part)?;
                 skipped = kept.len() - line > longest;
             }
             if skipped {
@@ -113,10 +123,9 @@ fn read_lines(mut file: impl Read, longest: usize) -> io::Result<Vec<u8>> {
                 (line, skipped) = (kept.len(), false);
             }
         }
-        if kept.len() > LARGEST || (skipped && longest == LARGEST) {
-            return Err(rustix::io::Errno::FBIG.into());
-        }
-    }
+        Ok(())
+    })?;
+    Ok(kept)
 }
 
 /// Opens a file for reading if it is regular: opening a pipe may block, and opening a device may have side effects.
