@@ -33,6 +33,23 @@ fn check_names_every_mistake_and_ends_with_1() {
     );
 }
 
+/// They are not absent: `nothing is configured` would be wrong.
+#[test]
+fn sections_that_are_not_used_are_in_a_plan() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("etc/zramd/zramd.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let plan = |text: &str| {
+        fs::write(&config, text).unwrap();
+        texts(&setup(&["--root", directory.path().to_str().unwrap(), "plan"])).0
+    };
+    assert_eq!(
+        plan("[zram990]\nzram-size = \"oops(\"\n[zram991]\nzram-size = 16\nenabled = false\n"),
+        "zram990: not usable: it has a mistake\nzram991: switched off\n"
+    );
+    assert_eq!(plan("[maintenance]\n"), "nothing is configured\n");
+}
+
 #[test]
 fn a_missing_file_is_named() {
     let output = setup(&["check", "/nonexistent/zramd.toml"]);

@@ -114,9 +114,9 @@ fn plan(machine: &SimMachine, loaded: &Loaded) -> Plan {
     engine::plan(&machine.process(), loaded, Activation::Direct).unwrap()
 }
 
-fn text(plan: &Plan) -> String {
+fn text(plan: &Plan, loaded: &Loaded) -> String {
     let problems: Vec<String> = plan.findings().map(|found| format!("\n{}\n", found.one_line())).collect();
-    report::text(plan) + &problems.concat()
+    report::text(plan, loaded) + &problems.concat()
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn the_plans_are_as_in_the_golden_files() {
             assert!(known.contains(&name.as_str()), "{case}/{name} is read by nobody");
         }
         let loaded = load("settings.toml", read(case, "settings.toml").unwrap());
-        golden(&format!("{DIRECTORY}/{case}/plan.txt"), &text(&plan(&machine(case), &loaded)));
+        golden(&format!("{DIRECTORY}/{case}/plan.txt"), &text(&plan(&machine(case), &loaded), &loaded));
     }
 }
 
@@ -158,6 +158,6 @@ fn what_is_planned_is_what_is_done() {
                 }
             }
         }
-        assert!(plan(&machine, &loaded).is_empty(), "{case}: {}", text(&plan(&machine, &loaded)));
+        assert!(plan(&machine, &loaded).is_empty(), "{case}: {}", text(&plan(&machine, &loaded), &loaded));
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::example::{apply, assert_success, example, machine, session};
-use crate::support::{eventually, repository, setup, skip, texts};
+use crate::support::{eventually, has_program, repository, setup, skip, texts};
 
 use host::linux::LinuxHost;
 use host::{Host, MountSpec};
@@ -60,6 +60,36 @@ fn mistakes_disable_only_their_sections() {
     let swaps = fs::read_to_string("/proc/swaps").unwrap();
     assert!(swaps.contains("/dev/zram0") && swaps.contains("/dev/zram5"), "{swaps}");
     assert!(!Path::new("/sys/block/zram4").exists(), "numbers created on the way are removed again");
+    let (table, _) = texts(&output);
+    for name in ["ramdisk.cache", "zram1", "zram2", "zram3"] {
+        let row = table.lines().find(|line| line.split_whitespace().next() == Some(name));
+        assert!(row.is_some_and(|row| row.ends_with(" not used")), "{name}: {table}");
+        assert!(table.contains(&format!("\n{name}: not usable: it has a mistake")), "{name}: {table}");
+    }
+}
+
+/// zram-init#37: zram has blocks of 4096 bytes.
+#[test]
+fn what_mkfs_says_is_in_the_message() {
+    let Some(_session) = session() else { return };
+    if !has_program("mkfs.ext4") {
+        return skip("needs mkfs.ext4");
+    }
+    let before = machine();
+    let directory = tempfile::tempdir().unwrap();
+    let (file, place) = (directory.path().join("z.toml"), directory.path().join("place"));
+    let section = format!(
+        "[zram3]\nzram-size = \"16MiB\"\nmount-point = \"{}\"\nmkfs-options = \"-b 1024\"\n",
+        place.display()
+    );
+    fs::write(&file, section).unwrap();
+    let output = setup(&["--config", file.to_str().unwrap(), "apply"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let (table, said) = texts(&output);
+    let reason = "error: zram3: format it as ext4: mkfs.ext4 failed (exit status: 1): mkfs.ext4: Invalid argument while setting blocksize";
+    assert!(said.contains(reason), "{said}");
+    assert!(!table.contains("uses"), "{table}");
+    assert_eq!(machine(), before);
 }
 
 #[test]

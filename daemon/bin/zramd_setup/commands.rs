@@ -70,7 +70,7 @@ fn show_plan(invocation: &Invocation) -> Result<ExitStatus, Error> {
         out::data(&show::json(&plan::report::report(&plan))?);
     } else {
         show::findings(plan.findings());
-        out::line(plan::report::text(&plan).trim_end());
+        out::line(plan::report::text(&plan, &loaded).trim_end());
     }
     Ok(plan_status(&plan, has_errors(&loaded.problems)))
 }
@@ -104,7 +104,7 @@ fn apply(invocation: &Invocation) -> Result<ExitStatus, Error> {
     show::findings(applied.plan.findings());
     show::outcomes(&applied.outcomes);
     match engine::status::rows(&host) {
-        Ok(rows) => show::table(&rows, Some(&applied)),
+        Ok(rows) => show::table(&rows, Some((&applied, &loaded))),
         // What was done counts, not whether it can be shown.
         Err(error) => show::note(&format!("the present state cannot be shown: {error}")),
     }

@@ -4,6 +4,7 @@ use engine::Error;
 use engine::provision::Applied;
 use engine::status::Row;
 use host::out;
+use logic::config::Loaded;
 use logic::finding::{Finding, Level};
 use logic::human::human;
 use logic::log::Level::Notice;
@@ -66,8 +67,8 @@ pub fn outcomes(outcomes: &[Outcome]) {
     }
 }
 
-/// Prints the targets with their figures, and after an `apply` the reasons of choices below.
-pub fn table(rows: &[Row], applied: Option<&Applied>) {
+/// Prints the targets with their figures, and after an `apply` the sections that are not used, and below the reasons of choices.
+pub fn table(rows: &[Row], applied: Option<(&Applied, &Loaded)>) {
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), human);
     let mut cells: Vec<Vec<String>> = rows
         .iter()
@@ -83,12 +84,19 @@ pub fn table(rows: &[Row], applied: Option<&Applied>) {
             ]
         })
         .collect();
-    let items = applied.map(|applied| applied.plan.items.as_slice()).unwrap_or_default();
-    let outcomes = applied.map(|applied| applied.outcomes.as_slice()).unwrap_or_default();
+    let items = applied.map(|(applied, _)| applied.plan.items.as_slice()).unwrap_or_default();
+    let outcomes = applied.map(|(applied, _)| applied.outcomes.as_slice()).unwrap_or_default();
+    let unused: Vec<(&str, &str)> =
+        applied.into_iter().flat_map(|(applied, loaded)| applied.plan.unused(loaded)).collect();
     // Kernel settings that have their values already have no row.
     let is_unchanged = |target: &Target| {
         matches!(target, Target::Vm | Target::Zswap)
             && !outcomes.iter().any(|outcome| outcome.target == *target && !outcome.errors.is_empty())
+    };
+    let mut add = |name: String, state: &str| {
+        let mut row = vec!["-".to_owned(); 7];
+        (row[0], row[6]) = (name, state.to_owned());
+        cells.push(row);
     };
     for item in items.iter().filter(|item| !rows.iter().any(|row| row.target == item.target)) {
         let state = match item.decision {
@@ -97,10 +105,12 @@ pub fn table(rows: &[Row], applied: Option<&Applied>) {
             Decision::Skipped => "skipped",
             Decision::Refused => "refused",
         };
-        let mut row = vec!["-".to_owned(); 7];
-        row[0] = item.target.to_string();
-        state.clone_into(&mut row[6]);
-        cells.push(row);
+        add(item.target.to_string(), state);
+    }
+    // One that is set up from an earlier configuration has a row.
+    for (name, _) in unused.iter().filter(|(name, _)| !rows.iter().any(|row| row.target.to_string() == *name))
+    {
+        add((*name).to_owned(), "not used");
     }
     if cells.is_empty() {
         return out::line("nothing is configured");
@@ -110,10 +120,9 @@ pub fn table(rows: &[Row], applied: Option<&Applied>) {
     for item in items {
         match (item.decision, item.algorithm()) {
             (Decision::Planned, Some(candidate)) => {
-                let used = rows
-                    .iter()
-                    .find(|row| row.target == item.target)
-                    .and_then(|row| row.algorithm.as_deref());
+                // Without a row, it could not be set up.
+                let Some(row) = rows.iter().find(|row| row.target == item.target) else { continue };
+                let used = row.algorithm.as_deref();
                 // A fallback is in use if the first algorithm failed, about which there is a warning above.
                 let expected =
                     candidate.algorithm.as_ref().is_none_or(|first| Some(first.name.as_str()) == used);
@@ -124,5 +133,8 @@ pub fn table(rows: &[Row], applied: Option<&Applied>) {
             (Decision::Planned, None) => {}
             _ => out::line(&format!("{}: {}", item.target, item.reason)),
         }
+    }
+    for (name, why) in unused {
+        out::line(&format!("{name}: {why}"));
     }
 }

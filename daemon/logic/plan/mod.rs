@@ -204,6 +204,12 @@ impl Plan {
         })
     }
 
+    /// The same, with the reason in words.
+    pub fn unused<'a>(&'a self, loaded: &'a Loaded) -> impl Iterator<Item = (&'a str, &'static str)> {
+        let words = |is_off| if is_off { "switched off" } else { "not usable: it has a mistake" };
+        self.left_out(loaded).map(move |(name, is_off)| (name, words(is_off)))
+    }
+
     /// The item of `target`. For many targets, see [`Plan::by_target`].
     pub fn item(&self, target: &Target) -> Option<&Item> {
         self.items.iter().find(|item| item.target == *target)

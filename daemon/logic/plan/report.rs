@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{Decision, Group, Item, Plan, Taken};
+use crate::config::Loaded;
 use crate::finding::Finding;
 use crate::record::{Target, Undo};
 use crate::request::{DeviceRequest, Purpose, RamdiskRequest, Request, Store};
@@ -228,8 +229,9 @@ fn ramdisk_report(item: &Item) -> Option<RamdiskReport<'_>> {
 }
 
 /// The plan as text: a heading with the decision for each target, and its numbered steps. In the order of execution,
-/// which differs from that of the numbers if one mount point is below another; targets without steps are last.
-pub fn text(plan: &Plan) -> String {
+/// which differs from that of the numbers if one mount point is below another; targets without steps are last, and after them the
+/// sections of `loaded` that are not used.
+pub fn text(plan: &Plan, loaded: &Loaded) -> String {
     let mut out = String::new();
     let mut number = 0;
     // Writing to a String cannot fail.
@@ -252,8 +254,11 @@ pub fn text(plan: &Plan) -> String {
     for item in plan.items.iter().filter(|item| !grouped.contains(&item.target)) {
         line(format_args!("{}: {}\n", item.target, headline(item)));
     }
-    if plan.items.is_empty() && plan.groups.is_empty() {
-        line(format_args!("nothing is configured\n"));
+    for (name, why) in plan.unused(loaded) {
+        line(format_args!("{name}: {why}\n"));
+    }
+    if out.is_empty() {
+        "nothing is configured\n".clone_into(&mut out);
     }
     out
 }

@@ -134,7 +134,7 @@ fn planned(loaded: &Loaded) {
     for item in plan.items.iter().filter(|item| item.decision != Decision::Planned) {
         assert!(!item.reason.is_empty(), "{item:?}");
     }
-    assert!(!report::text(&plan).is_empty());
+    assert!(!report::text(&plan, loaded).is_empty());
     serde_json::to_string(&report::report(&plan)).unwrap();
     let files = unit_files(&plan);
     for item in plan.items.iter().filter(|item| item.decision == Decision::Planned) {

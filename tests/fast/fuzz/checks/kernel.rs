@@ -218,7 +218,7 @@ fn plan_on(facts: &Facts) {
     for activation in [Activation::Direct, Activation::Systemd] {
         let plan = plan::plan(&loaded.settings, Vec::new(), facts, activation);
         assert_eq!(plan.items.len(), 3);
-        assert!(!report::text(&plan).is_empty());
+        assert!(!report::text(&plan, &loaded).is_empty());
         let steps: usize = plan.groups.iter().map(|group| group.expected_steps().count()).sum();
         let json = serde_json::to_value(report::report(&plan)).unwrap();
         assert_eq!(json["steps"].as_array().unwrap().len(), steps);
