@@ -39,13 +39,16 @@ fn counted(plan: &Plan, loaded: &Loaded) -> String {
         all().filter(is_usable).count()
     };
     let decided = |decision| all().filter(move |item| item.decision == decision);
-    let skipped =
-        decided(Decision::Skipped).map(|item| format!("{} ({})", item.target, item.reason)).collect();
+    let explained = |item: &Item| format!("{} ({})", item.target, item.reason);
+    let skipped = decided(Decision::Skipped).map(explained).collect();
+    // Of an image, not all is known.
+    let open = decided(Decision::Planned).filter(|item| !item.reason.is_empty()).map(explained).collect();
     let refused = decided(Decision::Refused).map(|item| item.target.to_string()).collect();
     let left_out = plan.left_out(loaded);
     let (off, mistaken): (Vec<_>, Vec<_>) = left_out.partition(|(_, is_off)| *is_off);
     let names = |sections: Vec<(&str, bool)>| sections.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let rest: [(Vec<String>, &str); 4] = [
+    let rest: [(Vec<String>, &str); 5] = [
+        (open, "decided at boot"),
         (skipped, "skipped"),
         (refused, "refused"),
         (names(mistaken), "not usable"),

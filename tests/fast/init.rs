@@ -75,13 +75,49 @@ fn a_proposal_for_an_image_is_accepted_there() {
     assert!(said.contains("sizes are evaluated when it boots") && !said.contains("error: "), "{said}");
     let mut check = command_for(SETUP);
     let checked = check.arg("--root").arg(root).arg("check").output().unwrap();
-    assert_eq!(texts(&checked).0, "no mistakes found: 1 zram device, 0 RAM disks\n", "{checked:?}");
+    let why = "its size depends on the memory, and is evaluated at boot";
+    let verdict =
+        format!("no mistakes found: 1 zram device, 0 RAM disks; 1 decided at boot: zram0 ({why})\n");
+    assert_eq!(texts(&checked).0, verdict, "{checked:?}");
     let mut plan = command_for(SETUP);
     let planned = plan.arg("--root").arg(root).arg("plan").output().unwrap();
-    assert!(
-        texts(&planned).0.contains("zram0: its size depends on the memory, and is evaluated at boot"),
-        "{planned:?}"
+    assert!(texts(&planned).0.contains(&format!("zram0: {why}")), "{planned:?}");
+}
+
+/// Whether a device yields to zswap is known of a running kernel only; to another program, from the files of the image.
+#[test]
+fn what_an_image_does_not_tell_of_a_device_that_yields_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let zswap = "it yields to zswap if the kernel enables it, which is known at boot";
+    write(
+        root,
+        "etc/zramd/zramd.toml",
+        "[zram0]\nzram-size = \"ram / 2\"\nyield = true\n[zram1]\nzram-size = 512\nyield = true\n",
     );
+    let setup = |verb| texts(&command_for(SETUP).arg("--root").arg(root).arg(verb).output().unwrap()).0;
+    let open = [
+        format!("zram0 (its size depends on the memory, and is evaluated at boot; {zswap})"),
+        format!("zram1 ({zswap})"),
+    ];
+    let verdict =
+        format!("no mistakes found: 2 zram devices, 0 RAM disks; 2 decided at boot: {}\n", open.join(", "));
+    assert_eq!(setup("check"), verdict);
+    let planned = setup("plan");
+    let first = format!("(the kernel's default); {zswap}\n");
+    assert!(
+        planned.contains(&first) && planned.contains(&format!("evaluated at boot; {zswap}\n")),
+        "{planned}"
+    );
+
+    write(root, "usr/lib/systemd/system-generators/zram-generator", "x");
+    write(root, "etc/systemd/zram-generator.conf", "[zram0]\n");
+    let other =
+        "it yields to zram-generator, which sets up zram on this machine (/etc/systemd/zram-generator.conf)";
+    let verdict = format!(
+        "no mistakes found: 0 zram devices, 0 RAM disks; 2 skipped: zram0 ({other}), zram1 ({other})\n"
+    );
+    assert_eq!(setup("check"), verdict);
 }
 
 #[test]

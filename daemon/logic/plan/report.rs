@@ -283,7 +283,8 @@ fn headline(item: &Item) -> String {
                     candidate.algorithm.as_ref().map_or("default algorithm".to_owned(), ToString::to_string);
                 format!(", {name} ({})", candidate.reason)
             });
-            format!("{} of {what}{algorithm}", human(request.disk_size))
+            let remark = if item.reason.is_empty() { String::new() } else { format!("; {}", item.reason) };
+            format!("{} of {what}{algorithm}{remark}", human(request.disk_size))
         }
         Some(Request::Ramdisk(request)) => {
             let what = format!("{} of {}", human(request.size), request.backend());

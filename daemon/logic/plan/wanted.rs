@@ -132,7 +132,9 @@ fn item(target: Target) -> Item {
 }
 
 /// Why a size is not evaluated for an image.
-const AT_BOOT: &str = "its size depends on the memory, and is evaluated at boot";
+const SIZE_AT_BOOT: &str = "its size depends on the memory, and is evaluated at boot";
+/// What an image does not tell of a device that yields.
+const YIELDS_AT_BOOT: &str = "it yields to zswap if the kernel enables it, which is known at boot";
 
 fn waits_for_memory(device: &DeviceSettings) -> bool {
     let (size, max) = match &device.size {
@@ -146,15 +148,17 @@ fn waits_for_memory(device: &DeviceSettings) -> bool {
 }
 
 /// It is wanted, but what is requested is not known yet.
-fn at_boot(mut item: Item) -> Item {
-    AT_BOOT.clone_into(&mut item.reason);
+fn at_boot(mut item: Item, yields: bool) -> Item {
+    item.reason = if yields { format!("{SIZE_AT_BOOT}; {YIELDS_AT_BOOT}") } else { SIZE_AT_BOOT.to_owned() };
     item
 }
 
 fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
     let mut item = item(Target::Device(device.number));
     if facts.is_image && waits_for_memory(device) {
-        return at_boot(item);
+        let Some(reason) = other_manager(device, facts) else { return at_boot(item, device.yields) };
+        (item.decision, item.reason) = (Decision::Skipped, reason);
+        return item;
     }
     match over_host_limit(device, facts) {
         Err(refusal) => {
@@ -203,6 +207,9 @@ fn device_item(device: &DeviceSettings, facts: &Facts, problems: &mut Vec<Findin
     }
     if item.decision == Decision::Planned {
         problems.extend(check::unsupported_features(device, &item, facts));
+        if facts.is_image && device.yields {
+            YIELDS_AT_BOOT.clone_into(&mut item.reason);
+        }
     }
     item
 }
@@ -393,7 +400,7 @@ fn ramdisk_request(disk: &RamdiskSettings, facts: &Facts) -> Result<RamdiskReque
 fn ramdisk_item(disk: &RamdiskSettings, facts: &Facts, problems: &mut Vec<Finding>) -> Item {
     let mut item = item(Target::Ramdisk(disk.name.clone()));
     if facts.is_image && disk.size.expr.needs_memory() {
-        return at_boot(item);
+        return at_boot(item, false);
     }
     let request = ramdisk_request(disk, facts);
     match request {
