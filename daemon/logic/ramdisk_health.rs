@@ -35,6 +35,20 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
     let log = format!("see `journalctl -b -u zramd-ramdisk@{name}`");
     let refuses =
         matches!(status.load_state, LoadState::Fallback | LoadState::Empty) && !status.refused.is_empty();
+    // Those that the load passed over are part of its finding, the others have their own.
+    let was_tried = |generation: u64| {
+        (refuses || status.load_state == LoadState::Passthrough) && generation > status.generation
+    };
+    let broken = status.snapshots.iter().filter(|line| !line.good).map(|line| line.generation);
+    let (tried, broken): (Vec<u64>, Vec<u64>) = broken.partition(|generation| was_tried(*generation));
+    let [tried, broken] =
+        [tried, broken].map(|numbers| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", "));
+    let delete = |numbers: &str| match numbers {
+        "" => String::new(),
+        _ => format!(
+            "; `zramdctl ramdisk delete {name} SNAPSHOT` deletes one that cannot be loaded ({numbers})"
+        ),
+    };
     let newer = status.held().find(|(number, _)| refuses && *number > status.generation);
     // The newest one is part of a finding below.
     for (number, hold) in status.held().filter(|held| Some(*held) != newer) {
@@ -62,7 +76,7 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
                 "{name} is not in use: {}; writes to {} go to the disk below",
                 status.load_message, disk.mount_point
             ),
-            format!("check `zramdctl ramdisk snapshots {name}`; {log}"),
+            format!("check `zramdctl ramdisk snapshots {name}`; {log}{}", delete(&tried)),
         ),
         LoadState::Fallback => {
             let why = if status.refused.is_empty() { String::new() } else { format!(": {}", status.refused) };
@@ -75,7 +89,7 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
                 ),
                 match newer {
                     Some((number, hold)) => hold.report(&disk.name, disk.room(), number).1,
-                    None => format!("check its store, which may be failing: {log}"),
+                    None => format!("check its store, which may be failing: {log}{}", delete(&tried)),
                 },
             );
         }
@@ -89,7 +103,8 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
             match newer {
                 Some((number, hold)) => hold.report(&disk.name, disk.room(), number).1,
                 None => format!(
-                    "check `zramdctl ramdisk snapshots {name}`, fix the cause, then run `zramdctl ramdisk restore {name} SNAPSHOT`"
+                    "check `zramdctl ramdisk snapshots {name}`, fix the cause, then run `zramdctl ramdisk restore {name} SNAPSHOT`{}",
+                    delete(&tried)
                 ),
             },
         ),
@@ -127,13 +142,11 @@ pub(crate) fn ramdisk_findings(disk: &RamdiskView, found: &mut Vec<Finding>) {
             format!("fix the cause, then run `zramdctl ramdisk save {name}`"),
         );
     }
-    let broken = status.snapshots.iter().filter(|line| !line.good);
-    let broken: Vec<String> = broken.map(|line| line.generation.to_string()).collect();
     if !broken.is_empty() {
         add(
             Level::Warning,
             Code::SnapshotBroken,
-            format!("snapshots of {name} that cannot be loaded: {}", broken.join(", ")),
+            format!("snapshots of {name} that cannot be loaded: {broken}"),
             format!(
                 "check the disk that holds the store; `zramdctl ramdisk delete {name} SNAPSHOT` deletes one"
             ),
@@ -286,6 +299,41 @@ mod tests {
         assert_eq!(disk(|disk| disk.status.set_aside.push("gen-1.bad".to_owned())), ["snapshot-corrupt"]);
         assert_eq!(disk(|disk| disk.status.old_snapshots = "unpack them".to_owned()), ["snapshot-old"]);
     }
+
+    #[test]
+    fn a_snapshot_that_cannot_be_loaded_has_one_finding() {
+        let found = |state, generation| {
+            let mut disk = RamdiskView { name: "logs".to_owned(), ..RamdiskView::default() };
+            let line =
+                |generation, good, held| SnapshotLine { generation, good, held, ..SnapshotLine::default() };
+            let hold = Some(Hold::Size { needed: 6 << 20, size: 4 << 20 });
+            disk.status.load_state = state;
+            disk.status.generation = generation;
+            disk.status.refused = "its end is missing".to_owned();
+            disk.status.snapshots = vec![line(4, false, hold), line(3, true, None), line(2, false, None)];
+            let mut found = Vec::new();
+            ramdisk_findings(&disk, &mut found);
+            found
+                .into_iter()
+                .map(|found| (found.code.to_string(), found.message, found.remedy))
+                .collect::<Vec<_>>()
+        };
+        let passed_over = found(LoadState::Fallback, 3);
+        let codes: Vec<&str> = passed_over.iter().map(|(code, ..)| code.as_str()).collect();
+        assert_eq!(codes, ["ramdisk-fallback", "snapshot-broken"]);
+        assert!(passed_over[0].2.ends_with("deletes one that cannot be loaded (4)"), "{passed_over:?}");
+        assert_eq!(passed_over[1].1, "snapshots of logs that cannot be loaded: 2");
+        for (state, code) in
+            [(LoadState::Empty, "ramdisk-began-empty"), (LoadState::Passthrough, "ramdisk-passthrough")]
+        {
+            let found = found(state, 0);
+            assert_eq!((found.len(), found[0].0.as_str()), (1, code), "{found:?}");
+            assert!(found[0].2.ends_with("(4, 2)"), "{found:?}");
+        }
+        let later = found(LoadState::Loaded, 3);
+        assert_eq!(later[0].1, "snapshots of logs that cannot be loaded: 4, 2");
+    }
+
     #[test]
     fn the_remedy_for_a_fallback_names_its_cause() {
         let remedies = |held| {

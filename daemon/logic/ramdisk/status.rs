@@ -138,7 +138,8 @@ pub struct RamdiskStatus {
 impl RamdiskStatus {
     /// Intact snapshots that were not loaded, or not completely, newest first, with the reason.
     pub fn held(&self) -> impl Iterator<Item = (u64, &Hold)> {
-        self.snapshots.iter().filter_map(|line| Some((line.generation, line.held.as_ref()?)))
+        let intact = self.snapshots.iter().filter(|line| line.good);
+        intact.filter_map(|line| Some((line.generation, line.held.as_ref()?)))
     }
 }
 
