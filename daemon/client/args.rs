@@ -253,6 +253,8 @@ pub enum Command {
     /// These are sizes, algorithms, priority and limits; `edit` is for all others.
     Set(Set),
     /// Remove keys that `set` assigned, or overrides
+    ///
+    /// Without keys, all that the file of `set` has for this device or RAM disk.
     Unset(Unset),
     /// Edit the file that `set` writes, and apply it
     ///

@@ -86,14 +86,32 @@ pub async fn set(ask: bool, words: &Set) -> Result<ExitStatus, Error> {
     configure(ask, &section, keys, words.change, words.runtime).await
 }
 
+/// `unset`; without keys, of all that are assigned.
 pub async fn unset(ask: bool, name: &str, keys: &[String], change: Change) -> Result<ExitStatus, Error> {
     let section = section(name);
+    let keys = if keys.is_empty() { assigned(&section)? } else { keys.to_vec() };
     let mut removed = Options::new();
-    for key in keys {
+    for key in &keys {
         kind_with(&section, key)?;
         removed.insert(key.clone(), String::new().into());
     }
     configure(ask, &section, removed, change, false).await
+}
+
+/// The keys of a section in the drop-in.
+fn assigned(section: &str) -> Result<Vec<String>, Error> {
+    keys(section)?;
+    let text = edit::read(Path::new("/"), FILE)?.unwrap_or_default();
+    let found = fragment::read(Path::new(FILE), &text, 0).0.sections.remove(section);
+    let found: Vec<String> = found.map_or_else(Vec::new, |section| section.keys.into_keys().collect());
+    if found.is_empty() {
+        let message = format!(
+            "{FILE} has no keys of [{section}], so there is nothing to unset; `zramdctl unset --runtime` removes overrides until the next boot"
+        );
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    out::note(&format!("Unsetting {} of [{section}].", found.join(", ")));
+    Ok(found)
 }
 
 async fn configure(

@@ -151,11 +151,10 @@ fn run(cli: &Cli, command: Command) -> Result<ExitStatus, Error> {
         Command::Set(words) => Ok(sized(cli, noted(cli, connect::run(lasting::set(ask, &words))))),
         Command::Edit(change) => Ok(noted(cli, lasting::edit(cli, change)?)),
         Command::Unset(words) if !words.runtime => match words.names.as_slice() {
-            [name, keys @ ..] if !keys.is_empty() => {
-                Ok(noted(cli, connect::run(lasting::unset(ask, name, keys, words.change))))
-            }
-            _ => {
-                let message = "name the keys, for example `zramdctl unset zram0 zram-size`, or add --runtime";
+            [name, keys @ ..] => Ok(noted(cli, connect::run(lasting::unset(ask, name, keys, words.change)))),
+            [] => {
+                let message =
+                    "name a device or RAM disk, for example `zramdctl unset zram0`, or add --runtime";
                 Err(Error::new(ErrorKind::InvalidArgument, message))
             }
         },

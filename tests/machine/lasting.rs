@@ -187,8 +187,13 @@ fn a_change_lasts_is_shown_and_can_be_unset() {
     assert!(machine.drop_in().ends_with("\n[zram0]\nswap-priority = 60 # high\n"), "{}", machine.drop_in());
     machine.ok(&["set", "zram1", "zram-size=8MiB"]);
     assert_eq!(swap("zram1").unwrap().0, 8);
-    machine.ok(&["unset", "zram1", "zram-size"]);
+    machine.ok(&["set", "zram1", "swap-priority=9"]);
+    // All of it.
+    let said = texts(&machine.command(&["unset", "zram1"]).output().unwrap()).1;
+    assert!(said.contains("Unsetting swap-priority, zram-size of [zram1].\n"), "{said}");
     assert_eq!(swap("zram1"), None);
+    let said = machine.refuses(&["unset", "zram1"], 4);
+    assert!(said.contains("/etc/zramd/zramd.toml.d/99-zramdctl.toml has no keys of [zram1]"), "{said}");
     machine.ok(&["unset", "zram0", "swap-priority"]);
     assert_eq!(swap("zram0"), Some((16, 100)));
     assert_eq!(machine.names(), ["zramd.toml", "zramd.toml.d"]);
@@ -234,7 +239,8 @@ fn what_cannot_be_applied_is_not_written() {
         machine.refuses(&words, status);
     }
     machine.refuses(&["unset", "zram0", "zram-size"], 4);
-    machine.refuses(&["unset", "zram0"], 2);
+    machine.refuses(&["unset", "zram1"], 4);
+    machine.refuses(&["unset"], 2);
     // Wrong values make no job.
     let busctl = |words: &[&str]| {
         let mut call = machine.inside("busctl");
