@@ -141,6 +141,12 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
     }
     let root = Path::new("/");
     let before = edit::read(root, FILE)?;
+    for left in leftovers(before.as_deref().unwrap_or(HEAD)) {
+        out::note(&format!(
+            "An interrupted `zramdctl edit` has left a text in {}; remove that directory when you do not need it.",
+            left.display()
+        ));
+    }
     let draft = Draft::create(before.as_deref().unwrap_or(HEAD))?;
     let editor = editor()?;
     let edit = loop {
@@ -242,6 +248,31 @@ fn editor() -> Result<Vec<String>, Error> {
     })
 }
 
+/// The directory of all drafts, and how their names begin; the process ID follows.
+const DRAFTS: (&str, &str) = ("/etc/zramd", ".edit-");
+
+/// Removes the drafts of processes that have ended in which nothing was written, and returns those with another text than `text`.
+fn leftovers(text: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(DRAFTS.0).into_iter().flatten().flatten();
+    let is_over = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(DRAFTS.1)?.parse::<u32>().ok());
+        let is_over = process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists());
+        is_over && entry.file_type().is_ok_and(|found| found.is_dir())
+    };
+    let drafts = entries.filter(is_over).map(|entry| entry.path());
+    drafts
+        .filter(|directory| {
+            let draft = directory.join(NAME);
+            if fs::read_to_string(&draft).is_ok_and(|found| found == text) {
+                fs::remove_file(&draft).ok();
+            }
+            // Fails if anything else is there, such as what an editor has saved.
+            fs::remove_dir(directory).is_err()
+        })
+        .collect()
+}
+
 /// A copy of the drop-in in a directory of its own, so that no file of the editor stays behind.
 struct Draft {
     directory: PathBuf,
@@ -250,9 +281,9 @@ struct Draft {
 impl Draft {
     fn create(text: &str) -> Result<Draft, Error> {
         // In /etc, so that a read-only one is reported before the work.
-        let directory = PathBuf::from(format!("/etc/zramd/.edit-{}", std::process::id()));
+        let directory = PathBuf::from(format!("{}/{}{}", DRAFTS.0, DRAFTS.1, std::process::id()));
         let failed = |error: io::Error| edit::explained(HostError::io(FILE, "change", &error));
-        fs::create_dir_all("/etc/zramd").map_err(failed)?;
+        fs::create_dir_all(DRAFTS.0).map_err(failed)?;
         fs::DirBuilder::new().mode(0o700).create(&directory).map_err(failed)?;
         let draft = Draft { directory: directory.clone() };
         fs::write(draft.path(), text).map_err(failed)?;

@@ -450,6 +450,28 @@ fn an_edited_copy_is_checked_before_it_is_used() {
             fs::remove_dir_all(machine.path(&name)).unwrap();
         }
     }
+    // Those of processes that have ended: one in which nothing was written goes, another is named. That of a process that runs stays.
+    let draft = |process: &str, text: &str| {
+        fs::create_dir(machine.path(&format!(".edit-{process}"))).unwrap();
+        fs::write(machine.path(&format!(".edit-{process}/99-zramdctl.toml")), text).unwrap();
+    };
+    let us = std::process::id().to_string();
+    for (process, text) in [
+        ("4194301", before.as_str()),
+        ("4194302", "# Mine.\n"),
+        (us.as_str(), before.as_str()),
+        ("x", before.as_str()),
+    ] {
+        draft(process, text);
+    }
+    let said = texts(&edit("exit 0")).1;
+    let told = "An interrupted `zramdctl edit` has left a text in /etc/zramd/.edit-4194302; remove that directory when you do not need it.";
+    assert!(said.contains(told) && said.matches("interrupted").count() == 1, "{said}");
+    for (process, stays) in [("4194301", false), ("4194302", true), (us.as_str(), true), ("x", true)] {
+        let name = format!(".edit-{process}");
+        assert_eq!(machine.names().contains(&name), stays, "{name}");
+        fs::remove_dir_all(machine.path(&name)).ok();
+    }
     let missing = machine.command(&["edit"]).env("VISUAL", "/nonexistent/editor").output().unwrap();
     assert!(texts(&missing).1.contains("VISUAL"), "{missing:?}");
     // A second attempt starts from the text of the first.
