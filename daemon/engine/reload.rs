@@ -23,7 +23,7 @@ use logic::plan::{Activation, Decision, Item, Plan};
 use logic::proc;
 use logic::ramdisk::UnitRamdisk;
 use logic::raw_path::RawPath;
-use logic::record::Target;
+use logic::record::{Record, Target};
 use serde::de::IgnoredAny;
 
 /// What a reload would change.
@@ -123,7 +123,12 @@ pub fn check<H: Host>(host: &H, loaded: &Loaded, disks: Vec<UnitRamdisk>) -> Pla
 }
 
 fn measure_ramdisks<H: Host>(host: &H, facts: &mut Facts) {
-    let shown = |path: &RawPath| facts.unit_ramdisks.iter().any(|disk| *path == disk.mount_point);
+    let by_unit = |path: &RawPath| facts.unit_ramdisks.iter().any(|disk| *path == disk.mount_point);
+    let is_ours = |record: &Record, path: &RawPath| {
+        matches!(record.target, Target::Ramdisk(_))
+            && record.request.mount().is_some_and(|mount| *path == mount.mount_point)
+    };
+    let shown = |path: &RawPath| by_unit(path) || facts.records.values().any(|record| is_ours(record, path));
     // What is mounted over a RAM disk may not answer.
     let top = facts.mounts.iter().filter(|mount| proc::is_top(&facts.mounts, mount));
     for mount in top.filter(|mount| mount.fs_type == "tmpfs" || shown(&mount.mount_point)) {

@@ -553,10 +553,12 @@ fn off_takes_everything_away_and_keeps_the_configuration() {
     let path = |name: &str| directory.path().join(name);
     let config = format!(
         "{CONFIG}[ramdisk.kept]\nmount-point = \"{}\"\nsize = \"4MiB\"\npersist = \"snapshot\"\nstore = \"{}\"\n\
-         [ramdisk.scratch]\nmount-point = \"{}\"\nsize = \"4MiB\"\n",
+         [ramdisk.scratch]\nmount-point = \"{}\"\nsize = \"4MiB\"\n\
+         [ramdisk.dense]\nmount-point = \"{}\"\nsize = \"16MiB\"\nbackend = \"zram\"\n",
         path("kept").display(),
         path("store").display(),
-        path("scratch").display()
+        path("scratch").display(),
+        path("dense").display()
     );
     let Some(machine) = Machine::begin(&config) else { return };
     machine.ok(&["set", "zram0", "swap-priority=50"]);
@@ -580,6 +582,9 @@ fn off_takes_everything_away_and_keeps_the_configuration() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let dense = format!("\n  ramdisk.dense: what is on {} (", path("dense").display());
+    let line = said.split_once(&dense).and_then(|(_, rest)| rest.lines().next());
+    assert!(line.is_some_and(|line| line.ends_with("iB) is lost")), "{said}");
     let mut held = script("cd scratch && echo ready && exec cat");
     held.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut held = Guarded(held.spawn().unwrap());

@@ -18,7 +18,7 @@ Sets up compressed swap and RAM disks from /etc/zramd/zramd.toml.
 
 Commands that change the machine (as root):
   apply                set up everything that is configured, without systemd
-  revert               remove everything that zramd set up
+  revert               remove everything that zramd set up, also contents of RAM disks that do not persist
   up zramN             set up one device; systemd then activates it
   up vm|zswap          apply [vm] or [zswap] for swap that systemd activates
   down NAME            remove one device (zramN) or RAM disk (ramdisk.NAME), or undo vm, zswap
