@@ -16,7 +16,7 @@ Publishes statistics and control of compressed memory on the system bus, as org.
 
   -c, --config FILE    read this file instead of those below /usr/lib, /etc and /run, and activate swap and mounts
                        without systemd. DBUS_SYSTEM_BUS_ADDRESS chooses the bus.
-      --log-level WORD emerg, alert, crit, err, warning, notice, info, debug or trace; without it, that of
+      --log-level WORD one of emerg, alert, crit, err, warning, notice, info, debug and trace; without it, that of
                        SYSTEMD_LOG_LEVEL, or of zramd.log_level= or systemd.log_level= on the kernel command line
   -h, --help           print this
   -V, --version        print the version

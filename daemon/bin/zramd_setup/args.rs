@@ -45,7 +45,7 @@ Options:
       --force          discard contents that would be lost (propose and carry-out only)
       --set JSON       with these lasting changes (propose only)
       --edit JSON      with this edit of a drop-in (propose only)
-      --log-level WORD emerg, alert, crit, err, warning, notice, info, debug or trace; without it, that of
+      --log-level WORD one of emerg, alert, crit, err, warning, notice, info, debug and trace; without it, that of
                        SYSTEMD_LOG_LEVEL, or of zramd.log_level= or systemd.log_level= on the kernel command line
   -h, --help           print this
   -V, --version        print the version
