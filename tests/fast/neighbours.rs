@@ -4,8 +4,14 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+use engine::gather;
+use host::linux::LinuxHost;
+use logic::finding::Finding;
+use logic::health::{self, Surroundings};
+use logic::sample::Snapshot;
+
 use crate::apart::command_for;
-use crate::support::{CTL, SETUP, texts};
+use crate::support::{CTL, SETUP, golden, texts};
 
 /// A directory that stands for a machine with this much memory in KiB.
 struct Machine(tempfile::TempDir);
@@ -116,9 +122,17 @@ const NEIGHBOURS: [Neighbour; 9] = [
 const WANTS_ZRAMSWAP: &str = "etc/systemd/system/multi-user.target.wants/zramswap.service";
 const RULE: &str = "# Swap.\nKERNEL==\"zram0\", ATTR{disksize}=\"4096M\", RUN=\"/usr/bin/mkswap /dev/zram0\", TAG+=\"systemd\"\n";
 
+/// What `doctor` finds on this machine about other programs.
+fn doctor(machine: &Machine) -> Vec<Finding> {
+    let other_managers = gather::other_managers(&LinuxHost::new(path(machine)));
+    let surroundings = Surroundings { other_managers, configured: true, ..Surroundings::default() };
+    health::findings(&Snapshot::default(), &surroundings)
+}
+
 /// What is said of each neighbour, configured, running, and both.
 #[test]
 fn every_neighbour_is_named_by_every_command() {
+    let mut table = String::new();
     for (name, configured, running, place) in NEIGHBOURS {
         for (is_configured, runs) in [(true, false), (false, true), (true, true)] {
             let machine = Machine::new(8_000_000);
@@ -149,16 +163,32 @@ fn every_neighbour_is_named_by_every_command() {
             let sentence = sentence.unwrap_or_else(|| panic!("{case}: {said}"));
             assert!(sentence.contains(place), "{case}: {sentence}");
             assert!(verdict.starts_with("no mistakes found: 1 zram device"), "{case}: {verdict}");
+            let (_, planned) = machine.setup("plan");
+            assert!(planned.lines().any(|line| line == sentence), "{case}: {planned}");
+            let [found] = &doctor(&machine)[..] else { panic!("{case}: {:?}", doctor(&machine)) };
+            assert_eq!(format!("warning: {}", found.message), sentence, "{case}");
+            let state = match (is_configured, runs) {
+                (true, false) => "configured",
+                (false, _) => "running",
+                (true, true) => "configured and running",
+            };
+            table.push_str(&format!(
+                "{name}, {state}\n  check, plan, doctor: {sentence}\n  doctor: help: {}\n",
+                found.remedy
+            ));
             machine.configure("[zram0]\nzram-size = \"ram / 2\"\nyield = true\n");
             let (plan, _) = machine.setup("plan");
             let skipped =
                 format!("zram0: skipped: it yields to {name}, which sets up zram on this machine (");
-            assert!(plan.contains(&skipped) && plan.contains(place), "{case}: {plan}");
+            let line = plan.lines().find(|line| line.starts_with(&skipped) && line.contains(place));
+            table.push_str(&format!("  yield: {}\n", line.unwrap_or_else(|| panic!("{case}: {plan}"))));
             fs::remove_file(path(&machine).join("etc/zramd/zramd.toml")).unwrap();
             let (_, said) = machine.init();
-            assert!(said.lines().any(|line| line.contains(name) && line.ends_with('.')), "{case}: {said}");
+            let line = said.lines().find(|line| line.contains(name) && line.ends_with('.'));
+            table.push_str(&format!("  init: {}\n", line.unwrap_or_else(|| panic!("{case}: {said}"))));
         }
     }
+    golden("tests/golden/neighbours.txt", &table);
 }
 
 /// What is in the way of recognition, or no text, is not taken for a neighbour, and stops nothing.
@@ -385,6 +415,20 @@ fn while_the_other_program_is_set_up_what_was_taken_over_yields_to_it() {
     }
     // Without another program, nothing yields.
     assert!(!machine.init().0.contains("yield"));
+}
+
+/// Where systemd.generator(7) has them, besides that of packages.
+#[test]
+fn a_generator_of_the_administrator_is_found() {
+    for place in ["usr/local/lib/systemd", "etc/systemd", "run/systemd"] {
+        let machine = Machine::new(8_000_000);
+        machine.configure("[zram0]\nzram-size = \"ram\"\nyield = true\n");
+        machine.write("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n");
+        machine.write(&format!("{place}/system-generators/zram-generator"), "x");
+        let (plan, _) = machine.setup("plan");
+        let skipped = "zram0: skipped: it yields to zram-generator, which sets up zram on this machine (/etc/systemd/zram-generator.conf)";
+        assert!(plan.lines().any(|line| line == skipped), "{place}: {plan}");
+    }
 }
 
 /// openSUSE has a `zramswap.service` of its own, without a file that could be imported (zram-hibernate#5).
