@@ -143,7 +143,7 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
     let before = edit::read(root, FILE)?;
     for left in leftovers(before.as_deref().unwrap_or(HEAD)) {
         out::note(&format!(
-            "An interrupted `zramdctl edit` has left a text in {}; remove that directory when you do not need it.",
+            "An earlier `zramdctl edit` has left a text in {}; remove that directory when you do not need it.",
             left.display()
         ));
     }
