@@ -47,8 +47,11 @@ pub fn run(cli: &Cli, words: &Off) -> Result<ExitStatus, Error> {
     // An empty configuration: everything is to go.
     let mut survey = read::survey(None, &config::load(&[], ""), Scope::default())?;
     survey.changes.extend(off::hidden(&survey));
-    announce(&survey);
-    if !words.yes && !out::agreed("Take this away, and disable zramd at boot?")? {
+    let question = match announce(&survey) {
+        0 => "Disable zramd at boot?",
+        _ => "Take this away, and disable zramd at boot?",
+    };
+    if !words.yes && !out::agreed(question)? {
         out::note("Nothing was changed.");
         return Ok(ExitStatus::Failure);
     }
@@ -61,8 +64,8 @@ pub fn run(cli: &Cli, words: &Off) -> Result<ExitStatus, Error> {
     end(&survey, &removed, booted)
 }
 
-/// Says what goes, and what is lost with it.
-fn announce(survey: &Survey) {
+/// Says what goes, and what is lost with it. Returns the number of lines.
+fn announce(survey: &Survey) -> usize {
     let mut lines = Vec::new();
     for change in &survey.changes {
         let target = &change.target;
@@ -92,6 +95,7 @@ fn announce(survey: &Survey) {
             out::note(line);
         }
     }
+    lines.len()
 }
 
 /// Says what became of each target, and how to get everything back.
