@@ -219,14 +219,15 @@ pub fn at_work(look: &Look) -> Vec<OtherManager> {
 impl Enabled {
     /// Where it is enabled, and how to disable it there.
     fn place(self, look: &Look, services: &Services) -> Option<(String, String)> {
-        let masked = |mask: &str| format!("remove its package, or link {mask} to /dev/null");
+        // Debian has no /etc/systemd/system-generators.
+        let masked = |directory: &str, name: &str| {
+            format!("remove its package, or run `mkdir -p {directory} && ln -s /dev/null {directory}/{name}`")
+        };
         let (file, off) = match self {
             Enabled::Service(unit) => return services.place(look, unit),
             Enabled::Shipped(unit) => (first(&UNITS, unit, look)?, format!("run `systemctl mask {unit}`")),
-            Enabled::Generator(name) => {
-                (first(&GENERATORS, name, look)?, masked(&format!("{}/{name}", GENERATORS[1])))
-            }
-            Enabled::Rules(name) => (first(&RULES, name, look)?, masked(&format!("{}/{name}", RULES[0]))),
+            Enabled::Generator(name) => (first(&GENERATORS, name, look)?, masked(GENERATORS[1], name)),
+            Enabled::Rules(name) => (first(&RULES, name, look)?, masked(RULES[0], name)),
             Enabled::Program(path) => (path.to_owned(), String::new()),
         };
         ((look.kind)(&file) == PathKind::Other).then_some((file, off))
