@@ -351,7 +351,7 @@ impl Machine {
                     other.name
                 ),
                 _ if !imports && other.import.is_some() => format!(
-                    "{} is configured by {}, which is not taken over, because the distribution ships it. Until it is disabled, zramd leaves the device to it: {}, then reboot.",
+                    "{} is not taken over, because no file of the administrator configures it ({}). Until it is disabled, zramd leaves the device to it: {}, then reboot.",
                     other.name, other.file, other.off
                 ),
                 _ => format!(
