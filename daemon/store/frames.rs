@@ -242,6 +242,8 @@ pub struct End<'a> {
     pub manifest: &'a [u8],
     /// Bytes of frames that are copies.
     pub copied_bytes: u64,
+    /// Bytes that later saves may copy.
+    pub allowance: u64,
 }
 
 impl Written<'_> {
@@ -273,6 +275,7 @@ impl Written<'_> {
         let again = if end.base.is_none() { out.section(end.packed)? } else { Section::default() };
         let footer = Footer {
             number: end.number,
+            allowance: u32::try_from(end.allowance >> 10).unwrap_or(u32::MAX),
             index,
             manifest,
             tree,

@@ -233,6 +233,7 @@ fn shrink(store: &Store, shelf: &mut Shelf<'_>, at: usize, contents: &[Hash]) ->
             base: None,
             manifest: b"",
             copied_bytes: written.bytes(),
+            allowance: 0,
         };
         written.end(&end, &[], &mut |_| true)?;
         written.file().map_or(Ok(()), |file| store.commit(file, &partial, &name, true))

@@ -32,8 +32,6 @@ const BESIDES: u64 = 16 << 10;
 /// at most [`SMALL`] bytes.
 const BLOCK: usize = 4 << 10;
 const SMALL: usize = 16 << 10;
-/// Bytes that a save may copy from old files for each byte that it adds, in percent.
-const COPIES: u64 = 50;
 
 /// Parameters of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -382,7 +380,7 @@ impl Writer<'_> {
         let mut shelf = Shelf::open(store, &listing, self.damaged)?;
         let doing = if partial.is_some() { "saving" } else { "measuring" };
         let mut compaction = if copies { self.compaction(&mut shelf, gone)? } else { None };
-        let ((packed, tree, contained, exact, copied, copied_bytes), mut written) =
+        let ((packed, tree, contained, exact, copied, [copied_bytes, allowance]), mut written) =
             frames::write(store, partial.map(str::to_owned), |frames| {
                 let mut sink = Shelving::new(&shelf, frames);
                 let packed =
@@ -394,16 +392,19 @@ impl Writer<'_> {
                 let progress = Progress { doing, done_bytes: bytes, total_bytes: bytes };
                 let exact = source.is_exact(calls, disk, &packed, &mut || watcher(progress))?;
                 let new_bytes = frames.settle()?;
+                let allowance = compact::allowance(&shelf, new_bytes);
                 let copied = match &mut compaction {
-                    Some(compaction) => {
+                    // Nothing is written if nothing has changed.
+                    Some(compaction) if new_bytes > 0 => {
                         compaction.live.extend(&contained);
-                        let most = (new_bytes * COPIES / 100).min(self.budget.saturating_sub(new_bytes));
-                        compaction.copy(&mut shelf, frames, most)?
+                        let most = allowance.min(self.budget.saturating_sub(new_bytes));
+                        compaction.copy(&mut shelf, frames, &tree, new_bytes, most)?
                     }
-                    None => 0,
+                    _ => 0,
                 };
                 let copied_bytes = frames.settle()? - new_bytes;
-                Ok((packed, tree, contained, exact, copied, copied_bytes))
+                let bytes = [copied_bytes, allowance.saturating_sub(copied_bytes)];
+                Ok((packed, tree, contained, exact, copied, bytes))
             })?;
         let Packed { changed, omitted, contents, .. } = packed;
         let tree_hash = format::hash(&tree);
@@ -447,6 +448,7 @@ impl Writer<'_> {
             base: base_hash,
             manifest: text.as_bytes(),
             copied_bytes,
+            allowance,
         };
         let total_bytes = manifest.contents.bytes;
         let base = base.as_deref().map_or(&[][..], Vec::as_slice);
@@ -692,18 +694,23 @@ struct Compaction {
 }
 
 impl Compaction {
-    /// Copies at most `most` stored bytes; returns the number of contents.
+    /// Copies at most `most` stored bytes, for a save of this tree that adds `new_bytes`; returns the number of contents.
     fn copy(
         &self,
         shelf: &mut Shelf<'_>,
         frames: &mut Frames<'_, '_>,
+        tree: &[u8],
+        new_bytes: u64,
         most: u64,
     ) -> Result<usize, TransferError> {
-        if most == 0 {
-            return Ok(0);
-        }
         let before = frames.fresh.len();
-        for hash in compact::copies(shelf, &self.live, &self.stays, most) {
+        let mut copied = compact::copies(shelf, &self.live, &self.stays, new_bytes, most);
+        // In the order in which a load reads them; at the end, what only older generations need.
+        let mut order = Vec::with_capacity(copied.len());
+        shelf::each_content(tree, |hash| order.extend(copied.take(&hash)))?;
+        let mut others: Vec<Hash> = copied.into_iter().collect();
+        others.sort_by_key(|hash| shelf.find(hash));
+        for hash in order.into_iter().chain(others) {
             match shelf.any(&hash) {
                 Ok(data) => frames.add(hash, data)?,
                 // It stays where it is.

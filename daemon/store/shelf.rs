@@ -434,17 +434,23 @@ impl<'a> Shelf<'a> {
 
 /// Hashes of all contents of a tree.
 pub fn contents(tree: &[u8]) -> Result<HashSet<Hash>, TransferError> {
+    let mut found = HashSet::new();
+    each_content(tree, |hash| _ = found.insert(hash))?;
+    Ok(found)
+}
+
+/// Calls `each` with the hashes of the contents of a tree, in its order.
+pub fn each_content(tree: &[u8], mut each: impl FnMut(Hash)) -> Result<(), TransferError> {
     let unusable = |why: &'static str| TransferError::Unusable(why.to_owned());
     let mut reader = tree::Reader::new(tree);
-    let mut found = HashSet::new();
     while reader.next_entry().map_err(unusable)?.is_some() {
         while let Some(run) = reader.run().map_err(unusable)? {
             if let tree::Run::Contents(run) = run {
-                found.extend(hashes(run));
+                hashes(run).for_each(&mut each);
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Compresses a tree as a difference to its base, which may be empty.

@@ -1,6 +1,7 @@
 //! Rules of snapshots: refusals, sizes, first use, pins, concurrent saves, changes during a save.
 
 use std::fs;
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use logic::ramdisk::entry::Attribute;
 use logic::ramdisk::manifest::Consistency;
 use logic::ramdisk::state::Outcome;
 use logic::ramdisk::{Mode, OnFailure, SaveReason};
+use store::format::Footer;
 use store::{self, Request, Saved};
 
 #[test]
@@ -177,6 +179,41 @@ fn a_daily_budget_delays_what_is_copied_from_old_files_and_no_save() {
     assert_eq!(names(None, None), ["gen-2"]);
     assert_eq!(names(Some(1), Some(1)), ["gen-2", "rest-1"]);
     assert_eq!(names(Some(1), Some(1 << 30)), ["gen-2"]);
+}
+
+/// Contents are given up in the order of their age, and each file of a save has some that last.
+#[test]
+fn a_store_of_rotated_logs_is_little_larger_than_a_fresh_one_after_many_saves() {
+    let aged = Trial::with(|_| ());
+    let noise = noise(1 << 20);
+    let (mut new, mut copied) = (0, 0);
+    for save in 0..90 {
+        for log in 0..4 {
+            let name = |old: usize| aged.place().join(format!("log{log}.{old}"));
+            if (save + 4 * log) % 16 == 0 {
+                for old in (0..3).filter(|old| name(*old).exists()).rev() {
+                    fs::rename(name(old), name(old + 1)).unwrap();
+                }
+            }
+            let mut file = fs::OpenOptions::new().create(true).append(true).open(name(0)).unwrap();
+            let start = (save * 4 + log) * 2900 % (1 << 20) / 2;
+            file.write_all(&noise[start..start + 5000]).unwrap();
+        }
+        aged.save().unwrap();
+        let file = fs::read(aged.disk.store().join(format!("gen-{}", save + 1))).unwrap();
+        let footer = Footer::parse(file.last_chunk().unwrap(), file.len() as u64).unwrap();
+        (new, copied) = (new + footer.new_bytes, copied + footer.copied_bytes);
+    }
+    let fresh = Trial::with(|_| ());
+    for entry in fs::read_dir(aged.place()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), fresh.place().join(entry.file_name())).unwrap();
+    }
+    fresh.save().unwrap();
+    let size = |trial: &Trial| store::status(&Calls::new(), &trial.disk).unwrap().bytes;
+    let (size, fresh, files) = (size(&aged), size(&fresh), aged.names().len());
+    assert!(size * 10 < fresh * 14 && files < 24, "{size} bytes in {files} files, {fresh} in a fresh store");
+    assert!(copied * 2 <= new, "{copied} bytes were copied, and {new} added");
 }
 
 #[test]

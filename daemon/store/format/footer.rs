@@ -17,12 +17,14 @@ pub struct Section {
     pub hash: Hash,
 }
 
-/// In this order: magic, version u32, zero u32, number, the four sections (offset u64, length u64, hash), raw length of the
+/// In this order: magic, version u32, KiB that may be copied u32, number, the four sections (offset u64, length u64, hash), raw length of the
 /// tree u64, its hash, hash of the base, bytes of contents that are new u64, that are copies u64, hash of all this.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Footer {
     /// N of `gen-N`.
     pub number: u64,
+    /// KiB that later saves may copy from old files, as far as earlier ones have not.
+    pub allowance: u32,
     pub index: Section,
     pub manifest: Section,
     pub tree: Section,
@@ -55,7 +57,7 @@ impl Footer {
         let mut out = Vec::with_capacity(FOOTER);
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
-        out.extend([0; 4]);
+        out.extend(self.allowance.to_le_bytes());
         out.extend(self.number.to_le_bytes());
         for Section { offset, length, hash } in [self.index, self.manifest, self.tree, self.again] {
             out.extend(offset.to_le_bytes());
@@ -85,14 +87,14 @@ impl Footer {
             return Err(Unusable::Broken);
         }
         match rest.u32() {
-            Some(VERSION) => Footer::fields(Bytes(&rest.0[4..]), size).ok_or(Unusable::Broken),
+            Some(VERSION) => Footer::fields(rest, size).ok_or(Unusable::Broken),
             Some(version) => Err(Unusable::Version(version)),
             None => Err(Unusable::Broken),
         }
     }
 
     fn fields(mut rest: Bytes<'_>, size: u64) -> Option<Footer> {
-        let number = rest.u64()?;
+        let (allowance, number) = (rest.u32()?, rest.u64()?);
         let mut section = || {
             let section = Section { offset: rest.u64()?, length: rest.u64()?, hash: rest.array()? };
             (section.offset.checked_add(section.length)? <= size).then_some(section)
@@ -103,6 +105,7 @@ impl Footer {
         let base = (base != [0; 32]).then_some(base);
         (tree_bytes <= TREE as u64 && rest.0.is_empty()).then_some(Footer {
             number,
+            allowance,
             index,
             manifest,
             tree,
@@ -124,6 +127,7 @@ mod tests {
         let section = |offset| Section { offset, length: 9, hash: [7; 32] };
         Footer {
             number: 7,
+            allowance: 3,
             index: section(1),
             manifest: section(2),
             tree: section(3),
