@@ -202,7 +202,7 @@ pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Resul
     let mut status = status(name);
     status.schema_version = SCHEMA_VERSION;
     let calls = Calls::new();
-    let found = store::status(&calls, disk)?;
+    let (found, room) = store::status_and_room(&calls, disk)?;
     status.store_bytes = found.bytes;
     let writes = found.state.writes_at(calls.clocks());
     (status.written_day_bytes, status.written_total_bytes) = (writes.spent(), writes.total());
@@ -212,7 +212,6 @@ pub fn publish(disk: &Ramdisk, change: impl FnOnce(&mut RamdiskStatus)) -> Resul
     status.snapshots = lines(&found);
     status.set_aside = found.bad;
     status.old_snapshots = store::old_text(disk, &found.old).unwrap_or_default();
-    let room = store::next_save(&calls, disk).ok().flatten();
     (status.next_save_bytes, status.next_spare_bytes, status.store_free_bytes) =
         room.map_or((0, 0, 0), |room| (room.needed_bytes, room.spare_bytes, room.free_bytes));
     change(&mut status);

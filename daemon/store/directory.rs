@@ -493,8 +493,8 @@ impl Store {
     }
 
     /// Removes what interrupted saves left behind.
-    pub(super) fn clean(&self) -> Result<(), Error> {
-        for name in &self.listing()?.leftovers {
+    pub(super) fn clean(&self, listing: &Listing) -> Result<(), Error> {
+        for name in &listing.leftovers {
             self.calls.remove(self.fd(), name.as_bytes(), false).map_err(self.at(name, "remove"))?;
         }
         Ok(())

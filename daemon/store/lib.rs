@@ -43,7 +43,7 @@ pub use directory::{Generation, Store};
 pub use export::{Checked, check_size, export, verify, verify_and_remember};
 pub use load::{Loaded, adopt, load, load_from, old_text, restored_in};
 pub use logic::error::{Error, ErrorKind};
-pub use save::{Request, Room, Saved, next_save, save, save_in};
+pub use save::{Request, Room, Saved, save, save_in};
 pub use transfer_error::TransferError;
 
 /// A RAM disk and the settings of its snapshots.
@@ -90,7 +90,7 @@ pub struct Progress {
 pub type Watcher<'a> = &'a mut dyn FnMut(Progress) -> bool;
 
 /// State and generations of a RAM disk, read without changing anything.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
     /// How it was loaded, and what was saved last.
     pub state: State,
@@ -105,6 +105,12 @@ pub struct Status {
 }
 
 impl Status {
+    fn new(state: State, listing: Listing) -> Status {
+        let bytes = listing.bytes();
+        let Listing { generations, bad, old, .. } = listing;
+        Status { state, generations, bad, old, bytes }
+    }
+
     /// The newest generation that is whole.
     pub fn newest(&self) -> Option<(u64, &Manifest)> {
         self.generations
@@ -116,19 +122,17 @@ impl Status {
 
 /// State and generations of a RAM disk. Empty if there is no store yet.
 pub fn status(calls: &Calls, disk: &Ramdisk) -> Result<Status, Error> {
-    let Some(store) = Store::glance(calls, disk)? else {
-        return Ok(Status {
-            state: State::default(),
-            generations: Vec::new(),
-            bad: Vec::new(),
-            old: Vec::new(),
-            bytes: 0,
-        });
-    };
-    let listing = store.listing()?;
-    let bytes = listing.bytes();
-    let Listing { generations, bad, old, .. } = listing;
-    Ok(Status { state: store.state()?, generations, bad, old, bytes })
+    let Some(store) = Store::glance(calls, disk)? else { return Ok(Status::default()) };
+    Ok(Status::new(store.state()?, store.listing()?))
+}
+
+/// As [`status`], and the space for the next save by a timer, if the contents stay about the same; `None` without a snapshot, and
+/// if it cannot be told.
+pub fn status_and_room(calls: &Calls, disk: &Ramdisk) -> Result<(Status, Option<Room>), Error> {
+    let Some(store) = Store::glance(calls, disk)? else { return Ok((Status::default(), None)) };
+    let (state, listing) = (store.state()?, store.listing()?);
+    let room = save::room(calls, disk, &store, &state, &listing).ok().flatten();
+    Ok((Status::new(state, listing), room))
 }
 
 /// Refuses a kernel without openat2(2) (before 5.6), which loading needs in order not to follow links.
@@ -167,7 +171,7 @@ pub fn hold(calls: &Calls, disk: &Ramdisk, generation: u64, hold: Hold) -> Resul
 pub fn delete_spare(calls: &Calls, disk: &Ramdisk, number: u64, watcher: Watcher<'_>) -> Result<(), Error> {
     let (spare, others): (Vec<Generation>, Vec<Generation>) =
         status(calls, disk)?.generations.into_iter().partition(|generation| generation.number == number);
-    refuse_pinned(disk, &spare)?;
+    refuse_pinned(disk, spare.first())?;
     if spare.first().is_some_and(Generation::is_whole) {
         let mut found = false;
         for other in others.iter().filter(|other| other.is_whole()) {
@@ -192,19 +196,19 @@ pub fn delete_spare(calls: &Calls, disk: &Ramdisk, number: u64, watcher: Watcher
 /// Deletes a generation that is not pinned, or its file that was set aside. Contents that others need stay.
 pub fn delete(calls: &Calls, disk: &Ramdisk, generation: u64) -> Result<(), Error> {
     let store = Store::lock_existing(calls, disk)?;
-    let Listing { mut generations, files, .. } = store.listing()?;
-    generations.retain(|found| found.number == generation);
-    refuse_pinned(disk, &generations)?;
-    if !files.iter().any(|file| file.number == generation && file.name != rest_name(generation)) {
+    let listing = store.listing()?;
+    let is_it = |found: &&Generation| found.number == generation;
+    refuse_pinned(disk, listing.generations.iter().find(is_it))?;
+    if !listing.files.iter().any(|file| file.number == generation && file.name != rest_name(generation)) {
         let message = format!("there is no snapshot {generation} in {}", disk.store().display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    needs::remove(&store, &store.listing()?, &[generation], &store.state()?.damaged, true, &HashSet::new())?;
+    needs::remove(&store, &listing, &[generation], &store.state()?.damaged, true, &HashSet::new())?;
     store.sync()
 }
 
-fn refuse_pinned(disk: &Ramdisk, generations: &[Generation]) -> Result<(), Error> {
-    let pinned = generations.iter().find_map(|found| Some((found.number, found.kept_because()?)));
+fn refuse_pinned(disk: &Ramdisk, generation: Option<&Generation>) -> Result<(), Error> {
+    let pinned = generation.and_then(|found| Some((found.number, found.kept_because()?)));
     let Some((number, why)) = pinned else { return Ok(()) };
     let name = &disk.name;
     let message = format!(

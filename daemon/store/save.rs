@@ -149,10 +149,10 @@ fn save_locked(
         }
         state.fingerprint = None;
     }
-    let prepared = [store.clean(), store.write_hold(state)];
+    let listing = store.listing()?;
+    let prepared = [store.clean(&listing), store.write_hold(state)];
     let mut warnings: Vec<String> =
         prepared.iter().filter_map(|done| Some(done.as_ref().err()?.to_string())).collect();
-    let listing = store.listing()?;
     let begun = Progress { doing: "saving", done_bytes: 0, total_bytes: 0 };
     let tree = walk_settled(calls, place.as_fd(), disk.keep.mode, &mut || watcher(begun))?;
     if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree)
@@ -307,14 +307,16 @@ impl Writer<'_> {
         let partial = format!("{}.partial", generation_name(self.listing.next));
         let mut is_tried = !way.is_narrow;
         let (mut is_short, mut made) = (way.is_narrow, Made::default());
+        let mut changed = None;
         loop {
+            let listing = changed.as_ref().unwrap_or(self.listing);
             let began_at_usec = self.calls.now_usec();
             let mut free = self.store.file_system()?.available_bytes;
             let each = &mut || watcher(begun);
             let source = Source::new(self.calls, self.place, self.magic, tree, self.disk, each)?;
             let mut short = None;
             let copies = !is_short;
-            let attempt = Attempt { source: &source, began_at_usec, gone, copies };
+            let attempt = Attempt { source: &source, listing, began_at_usec, gone, copies };
             if is_tried {
                 let attempt = self.attempt(&attempt, Some(&partial), &mut *watcher);
                 let written = self.calls.look(self.store.fd(), partial.as_bytes()).ok();
@@ -349,6 +351,7 @@ impl Writer<'_> {
             if free >= wanted
                 || self.make_way(way, &mut made, wanted - free, &contents, gone, &mut *watcher)?
             {
+                changed = Some(self.store.listing()?);
                 continue;
             }
             let (wanted, free) = (size_text(wanted), size_text(free));
@@ -373,11 +376,9 @@ impl Writer<'_> {
         partial: Option<&str>,
         watcher: Watcher<'_>,
     ) -> Result<Done, Failed> {
-        let Attempt { source, began_at_usec, gone, copies } = *attempt;
+        let Attempt { source, listing, began_at_usec, gone, copies } = *attempt;
         let (calls, disk, store) = (self.calls, self.disk, self.store);
-        // After generations were deleted, the files are others.
-        let listing = store.listing()?;
-        let mut shelf = Shelf::open(store, &listing, self.damaged)?;
+        let mut shelf = Shelf::open(store, listing, self.damaged)?;
         let doing = if partial.is_some() { "saving" } else { "measuring" };
         let mut compaction = if copies { self.compaction(&mut shelf, gone)? } else { None };
         let ((packed, tree, contained, exact, copied, [copied_bytes, allowance]), mut written) =
@@ -675,6 +676,8 @@ struct Made {
 #[derive(Clone, Copy)]
 struct Attempt<'a> {
     source: &'a Source<'a>,
+    /// The files that there are: others than in [`Writer::listing`] after generations were deleted.
+    listing: &'a Listing,
     began_at_usec: u64,
     /// Generations that were deleted for its space.
     gone: &'a [u64],
@@ -813,23 +816,26 @@ pub struct Room {
 }
 
 /// The space for the next save, if the contents stay about the same; `None` without a snapshot.
-pub fn next_save(calls: &Calls, disk: &Ramdisk) -> Result<Option<Room>, Error> {
-    let Some(store) = Store::glance(calls, disk)? else { return Ok(None) };
-    let listing = store.listing()?;
-    let Some((_, manifest)) = newest(disk, &listing) else { return Ok(None) };
-    let state = store.state()?;
+pub fn room(
+    calls: &Calls,
+    disk: &Ramdisk,
+    store: &Store,
+    state: &State,
+    listing: &Listing,
+) -> Result<Option<Room>, Error> {
+    let Some((_, manifest)) = newest(disk, listing) else { return Ok(None) };
     let loaded = calls.boot_id().ok().and_then(|boot_id| state.loaded_now(&boot_id));
     let spare = choose::spare(&listing.kept(disk), disk.keep.generations, loaded, next(disk, false));
     let spare: Vec<u64> = spare.iter().map(|kept| kept.number).collect();
     let spare_bytes = match spare.as_slice() {
         [] => 0,
         spare => {
-            let mut shelf = Shelf::open(&store, &listing, &state.damaged)?;
+            let mut shelf = Shelf::open(store, listing, &state.damaged)?;
             Needs::new(&mut shelf, &HashSet::new())?.freed(spare)
         }
     };
     Ok(Some(Room {
-        needed_bytes: wanted_room(disk, &listing, manifest.contents.occupied_bytes),
+        needed_bytes: wanted_room(disk, listing, manifest.contents.occupied_bytes),
         spare_bytes,
         free_bytes: store.file_system()?.available_bytes,
     }))
@@ -849,7 +855,13 @@ fn prune(
     let store_bytes = disk.store_limit.map(|limit| limit.saturating_sub(rest));
     let limits = Limits { keep: disk.keep.generations, store_bytes };
     let gone = choose::prune(&listing.kept_for(disk, room), limits, loaded);
-    needs::remove(store, &listing, &gone, damaged, false, &HashSet::new())?;
+    // Without either, everything is needed as it was before.
+    let newest = listing.files.iter().max_by_key(|file| file.number);
+    let has_copied =
+        newest.is_some_and(|file| file.footer.as_ref().is_ok_and(|footer| footer.copied_bytes > 0));
+    if !gone.is_empty() || has_copied {
+        needs::remove(store, &listing, &gone, damaged, false, &HashSet::new())?;
+    }
     Ok(gone)
 }
 

@@ -165,7 +165,7 @@ fn a_daily_budget_delays_what_is_copied_from_old_files_and_no_save() {
         trial.disk.daily_budget = daily_budget;
         trial.save().unwrap();
         // Little of the first snapshot is needed after this.
-        for number in 0..12 {
+        for number in 0..14 {
             let path = trial.place().join(number.to_string());
             let data: Vec<u8> = fs::read(&path).unwrap().into_iter().map(|byte| byte ^ 1).collect();
             fs::write(path, data).unwrap();

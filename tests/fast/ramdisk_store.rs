@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 
-use crate::support::ramdisk::{ASKED, Trial, picture, small};
+use crate::support::ramdisk::{ASKED, Trial, change, picture, small};
 use crate::support::skip;
 use engine::ErrorKind;
 use host::linux::ramdisk::Calls;
@@ -228,4 +228,20 @@ fn a_file_that_others_can_change_is_not_loaded() {
     }
     std::os::unix::fs::chown(&archive, Some(1234), None).unwrap();
     trial.verify(2).unwrap_err();
+}
+
+/// Each opening of a file may wake a disk, or wait for a card.
+#[test]
+fn a_store_is_listed_again_only_after_it_was_changed() {
+    let opened = |calls: &Calls| calls.transcript().iter().filter(|call| *call == "openat gen-1").count();
+    let mut trial = with_two();
+    trial.disk.keep.generations = 9;
+    change(trial.place());
+    let calls = [(); 3].map(|()| Calls::with_fault(None));
+    store::save(&calls[0], &trial.disk, ASKED, &mut |_| true).unwrap();
+    store::status_and_room(&calls[1], &trial.disk).unwrap();
+    store::delete(&calls[2], &trial.disk, 2).unwrap();
+    // A listing opens it twice, for its footer and its manifest. The save lists the store before it and after it.
+    assert_eq!(calls.each_ref().map(opened), [6, 2, 4]);
+    assert_eq!(trial.generations(), [3, 1]);
 }

@@ -225,7 +225,8 @@ fn a_full_store_refuses_a_save_by_timer_and_gives_up_snapshots_in_order_for_the_
         return;
     }
     let (trial, _store, _place) = in_a_full_store();
-    let room = store::next_save(&Calls::new(), &trial.disk).unwrap().unwrap();
+    let (_, room) = store::status_and_room(&Calls::new(), &trial.disk).unwrap();
+    let room = room.unwrap();
     assert!(room.needed_bytes > room.free_bytes + room.spare_bytes, "`doctor` warns: {room:?}");
     write(&trial, 5);
     // Nor does the last save of a disk, if it can be repeated: that stays mounted.
