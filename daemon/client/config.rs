@@ -13,7 +13,7 @@ use engine::{Error, gather};
 use host::linux::files;
 use logic::config::edit::bare_or_quoted;
 use logic::config::fragment::Section;
-use logic::config::locate::{DROP_INS, MAIN, ROOTS};
+use logic::config::locate::{CREDENTIALS, DROP_INS, MAIN, ROOTS};
 use logic::config::setting::{Setting, settings};
 use logic::config::{self, Loaded};
 use logic::exit::ExitStatus;
@@ -86,7 +86,7 @@ pub fn text(loaded: &Loaded, style: Style) -> String {
     match loaded.files.as_slice() {
         [] => comment(&format!(
             "There is no configuration: neither {MAIN} nor {DROP_INS}/*.toml in {}.",
-            ROOTS.join(", ")
+            ROOTS.into_iter().filter(|root| *root != CREDENTIALS).collect::<Vec<_>>().join(", ")
         )),
         [file] => comment(&one_line(file)),
         files => {

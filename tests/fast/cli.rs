@@ -191,6 +191,65 @@ fn a_plan_can_be_made_for_another_machine() {
 }
 
 #[test]
+fn credentials_are_read_before_the_files_of_the_administrator() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let credential = |name: &str| format!("run/credentials/@system/{name}");
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 801322 kB\n"),
+        ("proc/cmdline", ""),
+        ("etc/systemd/system/multi-user.target.wants/zramd.service", ""),
+        ("usr/lib/zramd/zramd.toml", "[zram0]\nswap-priority = 1\nzram-size = 64\n"),
+        ("usr/lib/zramd/zramd.toml.d/50-a.toml", "[zram1]\nswap-priority = 2\n"),
+        ("etc/zramd/zramd.toml", "[zram0]\nswap-priority = 3\n"),
+        (&credential("zramd.toml"), "[zram0]\nswap-priority = 4\nzram-size = 32\n"),
+        (&credential("zramd.toml.d.50-a.toml"), "[zram1]\nswap-priority = 5\n"),
+        (&credential("zramd.toml.d.60-b.toml"), "[zram0]\nswap-priority = 6\nno-such-key = 1\n"),
+        ("etc/zramd/zramd.toml.d/70-c.toml", "[zram0]\nswap-priority = 7\n"),
+        // Neither a drop-in nor of zramd.
+        (&credential("zramd.toml.d.80-d"), "[zram2]\n"),
+        (&credential("80-d.toml"), "[zram3]\n"),
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let named = root.to_str().unwrap();
+    let plan = || -> serde_json::Value {
+        serde_json::from_slice(&setup(&["--root", named, "--json", "plan"]).stdout).unwrap()
+    };
+    let priorities = |plan: &serde_json::Value| -> Vec<_> {
+        plan["devices"].as_array().unwrap().iter().map(|device| device["swap_priority"].as_i64()).collect()
+    };
+    let first = plan();
+    assert_eq!(priorities(&first), [Some(7), Some(5)]);
+    assert_eq!(first["devices"][0]["disk_size_bytes"], 32 << 20);
+    let place = &first["problems"][0]["place"];
+    let file = root.join(credential("zramd.toml.d.60-b.toml"));
+    assert_eq!((place["file"].as_str(), place["line"].as_u64()), (file.to_str(), Some(3)));
+    fs::remove_file(root.join("etc/zramd/zramd.toml.d/70-c.toml")).unwrap();
+    assert_eq!(priorities(&plan()), [Some(6), Some(5)]);
+    fs::remove_file(file).unwrap();
+    assert_eq!(priorities(&plan()), [Some(3), Some(5)]);
+
+    let units = root.join("units");
+    let drop_in = |unit: &str| units.join(unit).join("zramd-credentials.conf");
+    let generate = || {
+        fs::create_dir_all(&units).unwrap();
+        assert!(setup(&["--root", named, "generate", units.to_str().unwrap()]).status.success());
+    };
+    generate();
+    for unit in ["zramd.service.d", "zramd-.service.d"] {
+        let text = fs::read_to_string(drop_in(unit)).unwrap();
+        assert!(text.ends_with("[Service]\nImportCredential=zramd.toml*\n"), "{text}");
+    }
+    fs::remove_dir_all(&units).unwrap();
+    fs::remove_dir_all(root.join("run")).unwrap();
+    generate();
+    assert!(!drop_in("zramd.service.d").exists() && units.join("dev-zram0.swap").exists());
+}
+
+#[test]
 fn changing_the_machine_without_rights_is_refused_in_one_sentence() {
     // In a user namespace of its own, root has no rights outside.
     let mut command = command_for("unshare");

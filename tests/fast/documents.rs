@@ -9,7 +9,7 @@ use crate::support::introspection::{Argument, Member, Property};
 use crate::support::{DAEMON, golden, has_program, repository, setup, skip, texts};
 use client::man::{self, DATE, captured, marked, plain, tagged, tidy};
 use logic::config::key::Key;
-use logic::config::locate::{DROP_INS, MAIN, ROOTS};
+use logic::config::locate::{MAIN, ROOTS, drop_in_prefix};
 use logic::config::schema::SectionKind;
 use logic::error::ErrorKind;
 use logic::exit::STATUSES;
@@ -173,7 +173,12 @@ fn zramd_toml_5_is_current() {
         let lines: Vec<String> = ROOTS.iter().rev().map(|root| plain(&of(root))).collect();
         lines.join("\n.br\n")
     };
-    let owners = ["of the distribution", "of the administrator", "at runtime, removed at a reboot"];
+    let owners = [
+        "of the distribution",
+        "among the credentials of the machine",
+        "of the administrator",
+        "at runtime, removed at a reboot",
+    ];
     let roots: String = ROOTS
         .iter()
         .zip(owners)
@@ -213,7 +218,7 @@ fn zramd_toml_5_is_current() {
         &[
             ("MISTAKE", captured("check")),
             ("MAINS", list(&|root| format!("{root}/{MAIN}"))),
-            ("DROPINS", list(&|root| format!("{root}/{DROP_INS}/*.toml"))),
+            ("DROPINS", list(&|root| format!("{}*.toml", drop_in_prefix(root)))),
             ("ROOTS", roots),
             ("DEVICE_KEYS", keys(SectionKind::Device)),
             ("RAMDISK_KEYS", keys(SectionKind::Ramdisk)),

@@ -6,7 +6,7 @@ use std::fs;
 use crate::support::{golden, repository};
 use client::columns::COLUMNS;
 use logic::config;
-use logic::config::locate::{DROP_INS, MAIN, ROOTS};
+use logic::config::locate::{MAIN, ROOTS, drop_in_prefix};
 use logic::config::schema::SectionKind;
 use logic::error::ErrorKind;
 use logic::exit::STATUSES;
@@ -33,7 +33,7 @@ fn promises() -> BTreeSet<String> {
     }
     for root in ROOTS {
         all.insert(format!("path {root}/{MAIN}"));
-        all.insert(format!("path {root}/{DROP_INS}/*.toml"));
+        all.insert(format!("path {}*.toml", drop_in_prefix(root)));
     }
     all.extend(STATUSES.iter().map(|(status, _)| format!("exit status {} {status:?}", status.code())));
     all.extend(ErrorKind::all().map(|(_, name)| format!("error {name}")));

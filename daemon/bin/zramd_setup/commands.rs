@@ -15,7 +15,7 @@ use logic::overlay;
 use logic::plan::{self, Activation, Decision, Plan};
 use logic::record::Target;
 use logic::render;
-use logic::unit::unit_files;
+use logic::unit::{credential_files, unit_files};
 
 use super::args::{Command, Invocation};
 use super::serve::{self, reply};
@@ -262,8 +262,10 @@ fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Exit
     let loaded = load(invocation);
     let plan = engine::plan_elsewhere(&host(invocation), &loaded);
     show::short(plan.findings());
+    let mut units = unit_files(&plan);
+    units.extend(credential_files(&loaded));
     // The units are the result.
-    match files::write_units(directory, &unit_files(&plan)) {
+    match files::write_units(directory, &units) {
         Ok(()) => ExitStatus::Success,
         Err(why) => {
             out::error(&why);

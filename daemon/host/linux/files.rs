@@ -18,11 +18,13 @@ use logic::config::{self, Loaded, enabled_by_cmdline};
 use logic::finding::Finding;
 use logic::origin::Origin;
 use logic::overlay::{DIRECTORY, section_of_path};
-use logic::unit::{Contents, UnitFile};
+use logic::unit::{CREDENTIALS_DROP_IN, Contents, UnitFile};
 
 /// Files by precedence, and problems with files that could not be read.
 pub type Sources = (Vec<(PathBuf, String)>, Vec<Finding>);
 
+/// Directory of generated units.
+pub(super) const GENERATED: &str = "run/systemd/generator";
 /// Maximum length in bytes of a file of the kernel or in `/etc`.
 const LARGEST: usize = 64 << 20;
 /// Maximum length in bytes of a line of `/proc/self/mountinfo`: four times `PATH_MAX`, because each byte may be escaped.
@@ -183,9 +185,15 @@ fn find_sources_after(root: &Path, edit: Option<&Edit>) -> Sources {
     let mut drop_ins = Vec::new();
     let mut warnings = Vec::new();
     for (index, directory) in locate::ROOTS.iter().enumerate() {
+        if *directory == locate::CREDENTIALS {
+            let found = credentials(root, index, &mut warnings);
+            mains.extend(found.0);
+            drop_ins.extend(found.1);
+            continue;
+        }
         let directory = inside(root, directory);
         let main = directory.join(locate::MAIN);
-        mains.extend(entry(root, index, locate::MAIN, main, &mut warnings));
+        mains.extend(entry(index, locate::MAIN, &resolved(root, &main), main.clone(), &mut warnings));
         let directory = directory.join(locate::DROP_INS);
         if let (Some(edit), Some(path)) = (edit, &edited)
             && let (Some(text), Some(name)) =
@@ -199,7 +207,8 @@ fn find_sources_after(root: &Path, edit: Option<&Edit>) -> Sources {
             if let Ok(name) = file.file_name().into_string()
                 && edited.as_ref() != Some(&file.path())
             {
-                drop_ins.extend(entry(root, index, &name, file.path(), &mut warnings));
+                let path = file.path();
+                drop_ins.extend(entry(index, &name, &resolved(root, &path), path.clone(), &mut warnings));
             }
         }
     }
@@ -269,11 +278,35 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-fn entry(root: &Path, index: usize, name: &str, path: PathBuf, warnings: &mut Vec<Finding>) -> Option<Entry> {
+/// The credentials for zramd: the main file and drop-ins. A unit with a mount namespace sees only its own copies, which a generated
+/// drop-in gives it.
+fn credentials(root: &Path, index: usize, warnings: &mut Vec<Finding>) -> (Option<Entry>, Vec<Entry>) {
+    let system = below(root, locate::CREDENTIALS);
+    let mut directory = system.clone();
+    if let Err(error) = fs::read_dir(&system) {
+        let own = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|_| root == Path::new("/"));
+        let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
+        if own.is_none() && is_denied && below(root, GENERATED).join(CREDENTIALS_DROP_IN).exists() {
+            let message = "credentials of the machine are not read here: only root can";
+            let place = at(&system.join(locate::MAIN));
+            warnings.push(Finding::warning(place, message).remedy("run the command as root"));
+        }
+        let Some(own) = own else { return (None, Vec::new()) };
+        directory = own.into();
+    }
+    let mut read = |file: &str, name| entry(index, name, &directory.join(file), system.join(file), warnings);
+    let prefix = format!("{}.", locate::DROP_INS);
+    let names = names(&directory);
+    let drop_ins = names.iter().filter_map(|file| read(file, file.strip_prefix(&prefix)?)).collect();
+    (read(locate::MAIN, locate::MAIN), drop_ins)
+}
+
+/// The entry for `path`, which is shown, with the contents of `file`; `None` if it is not part of the configuration, or missing.
+fn entry(index: usize, name: &str, file: &Path, path: PathBuf, warnings: &mut Vec<Finding>) -> Option<Entry> {
     if name != locate::MAIN && !locate::is_drop_in(name) {
         return None;
     }
-    let kind = match read_configuration(&resolved(root, &path)) {
+    let kind = match read_configuration(file) {
         Ok((text, _)) if text.trim().is_empty() => EntryKind::Mask,
         Ok((text, warning)) => {
             warnings.extend(warning);

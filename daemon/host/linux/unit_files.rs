@@ -4,14 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::files;
+use super::files::{self, GENERATED};
 use logic::ramdisk::UnitRamdisk;
 use logic::unit::ramdisk::ramdisk_of_unit;
 use logic::unit::{Contents, HEAD, UnitFile, setup_unit};
 use logic::view::UnitChange;
 
-/// Directory of generated units.
-const GENERATED: &str = "run/systemd/generator";
 /// Directory of units that last until the next boot. They override generated ones.
 const RUNTIME: &str = "run/systemd/system";
 

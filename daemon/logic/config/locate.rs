@@ -7,18 +7,26 @@ use crate::origin::Origin;
 use crate::overlay;
 
 /// Configuration directories, lowest precedence first.
-pub const ROOTS: [&str; 3] = ["/usr/lib/zramd", "/etc/zramd", "/run/zramd"];
+pub const ROOTS: [&str; 4] = ["/usr/lib/zramd", CREDENTIALS, "/etc/zramd", "/run/zramd"];
+/// System credentials: a hypervisor, firmware or boot loader passes them to the machine (systemd.system-credentials(7)).
+pub const CREDENTIALS: &str = "/run/credentials/@system";
 /// Name of the main file.
 pub const MAIN: &str = "zramd.toml";
 /// Name of the drop-in directory.
 pub const DROP_INS: &str = "zramd.toml.d";
+
+/// Path of the drop-ins of a directory in [`ROOTS`], without their names. A credential has no directory, so that its name has a dot
+/// instead of the slash.
+pub fn drop_in_prefix(root: &str) -> String {
+    format!("{root}/{DROP_INS}{}", if root == CREDENTIALS { '.' } else { '/' })
+}
 
 /// A file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Index of its directory in [`ROOTS`]; higher takes precedence.
     pub root: usize,
-    /// File name without directories.
+    /// File name without directories; of a drop-in among the credentials, without `zramd.toml.d.`.
     pub name: String,
     /// The whole path.
     pub path: PathBuf,

@@ -2,8 +2,11 @@
 
 pub mod ramdisk;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::config::Loaded;
+use super::config::locate::{CREDENTIALS, MAIN};
 use super::config::settings::{PageSource, When};
 use super::duration;
 use super::plan::ramdisk::tmpfs_options;
@@ -57,6 +60,23 @@ pub fn unit_files(plan: &Plan) -> Vec<UnitFile> {
     // All RAM disks share one of the units.
     files.dedup();
     files
+}
+
+/// The drop-in that gives the daemon its copies of the credentials.
+pub const CREDENTIALS_DROP_IN: &str = "zramd.service.d/zramd-credentials.conf";
+
+/// Drop-ins for all services of zramd if there are credentials for it: those with a mount namespace see only what they import
+/// (systemd 254). Not in the units themselves, because importing takes time at boot, and earlier versions of systemd warn about it.
+pub fn credential_files(loaded: &Loaded) -> Vec<UnitFile> {
+    let is_credential =
+        |file: &PathBuf| file.parent().is_some_and(|parent| parent.ends_with(&CREDENTIALS[1..]));
+    if !loaded.files.iter().any(is_credential) {
+        return Vec::new();
+    }
+    let text = Unit::bare().section("Service").line("ImportCredential", &format!("{MAIN}*")).finish();
+    // The second is for every unit whose name begins with `zramd-` (systemd.unit(5)).
+    let paths = [CREDENTIALS_DROP_IN, "zramd-.service.d/zramd-credentials.conf"];
+    paths.map(|path| UnitFile { path: path.to_owned(), contents: Contents::Text(text.clone()) }).into()
 }
 
 /// Runs the benchmark automatically, if a device uses its verdict.
