@@ -19,10 +19,11 @@ use engine::Error;
 use engine::gather;
 use engine::reload::{Scope, Survey};
 use host::linux::ramdisk::Calls;
-use host::linux::{LinuxHost, files, process, unit_files};
+use host::linux::{LinuxHost, edit, files, process, unit_files};
 use host::{Host, MachineFile};
 use logic::change::Change;
 use logic::config::Loaded;
+use logic::config::lasting::Transient;
 use logic::config::settings::RamdiskSettings;
 use logic::exit::ExitStatus;
 use logic::finding::{self, Code, Finding, Level, has_errors};
@@ -67,6 +68,8 @@ pub struct Standing {
     pub systemd: Option<Systemd>,
     /// Numbers of the swaps that are off for hibernation.
     pub drained: Vec<u32>,
+    /// Why changes of the configuration do not last, if so.
+    pub transient: Option<Transient>,
 }
 
 /// The state of systemd.
@@ -453,6 +456,9 @@ fn missing(standing: &Standing, loaded: &Loaded) -> Vec<Finding> {
             "use Linux 5.13 or newer, or write pressure.enabled = false into [maintenance] and incompressible = \"swap\" into [vm]",
         );
     }
+    if let Some(transient) = standing.transient.filter(|_| has_sections(loaded)) {
+        add(Level::Note, Code::ConfigNotLasting, transient.message(), transient.remedy());
+    }
     let Some(systemd) = standing.systemd.filter(|_| has_sections(loaded)) else { return found };
     if !systemd.generator {
         add(
@@ -497,6 +503,7 @@ fn look() -> Standing {
         container: host.container(),
         systemd,
         drained: host.drained().unwrap_or_default(),
+        transient: edit::transient(root),
     }
 }
 
@@ -614,6 +621,10 @@ mod tests {
         assert_eq!(codes(&missing(&still, &loaded("[zram0]"))), expected);
         let without = Standing { has_zram: true, ..Standing::default() };
         assert_eq!(codes(&missing(&without, &loaded("[zram0]"))), [""; 0], "systemd is not needed");
+        let image = Standing { transient: Some(Transient::InMemory), ..without.clone() };
+        let found = missing(&image, &loaded("[zram0]"));
+        assert_eq!((codes(&found), found[0].level), (vec!["config-not-lasting".to_owned()], Level::Note));
+        assert_eq!(codes(&missing(&image, &loaded(""))), [""; 0]);
         let kept = "[ramdisk.a]\nmount-point = \"/a\"\nsize = \"1MiB\"\npersist = ";
         let early = Standing { not_loading: Some("too old".to_owned()), ..without.clone() };
         assert_eq!(codes(&missing(&early, &loaded(&format!("{kept}\"snapshot\"")))), ["kernel-too-old"]);

@@ -23,7 +23,7 @@ use host::linux::{edit, files, process};
 use logic::change::Action;
 use logic::config::edit::Edit;
 use logic::config::fragment;
-use logic::config::lasting::{FILE, HEAD, NAME, check, keys, left};
+use logic::config::lasting::{FILE, HEAD, NAME, Transient, check, keys, left};
 use logic::config::schema::SectionKind;
 use logic::exit::ExitStatus;
 use logic::finding::{Level, has_errors};
@@ -130,7 +130,17 @@ async fn configure(
     let sections = BTreeMap::from([(section, keys)]);
     let job: OwnedObjectPath = bus.manager("Configure", &(sections, options)).await?;
     changes::finish(&mut jobs, &job, change.no_block, &format!("configuring {section}")).await?;
+    if !runtime {
+        say_if_lost();
+    }
     Ok(ExitStatus::Success)
+}
+
+/// Says that a change is lost at the next boot, if it is.
+fn say_if_lost() {
+    if let Some(found @ Transient::InMemory) = edit::transient(Path::new("/")) {
+        out::note(&format!("warning: {}: {}", found.message(), found.remedy()));
+    }
 }
 
 /// `edit`.
@@ -176,6 +186,7 @@ pub fn edit(cli: &Cli, change: Change) -> Result<ExitStatus, Error> {
     edit::write(&Calls::new(), root, &edit)
         .map_err(|error| Error::new(error.kind, format!("{}{}", error.message, draft.keep())))?;
     out::note(&format!("{FILE} is changed."));
+    say_if_lost();
     Ok(connect::run(async {
         match changes::reload(!cli.no_ask_password, change).await {
             Err(error) if error.kind == ErrorKind::NotRunning => {

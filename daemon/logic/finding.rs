@@ -46,6 +46,8 @@ pub enum Code {
     ConfigInvalid,
     /// A setting is ignored or harmful.
     ConfigDoubtful,
+    /// Changes of the configuration do not last, or are refused.
+    ConfigNotLasting,
     /// A managed device is gone, or was reset.
     DeviceLost,
     /// Another program has set up a managed device since zramd did.

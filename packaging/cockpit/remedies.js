@@ -9,7 +9,7 @@ const KINDS = {
     save: ["save-failed", "snapshot-damaged", "store-not-writable"],
     snapshots: ["ramdisk-began-empty", "ramdisk-fallback", "ramdisk-passthrough", "snapshot-broken", "snapshot-corrupt", "snapshot-held", "snapshot-old", "store-nearly-full"],
     // Everything else is for the administrator, as the text of the remedy says.
-    text: ["config-doubtful", "config-invalid", "container", "created-at-runtime", "daemon-not-running", "device-claimed-twice",
+    text: ["config-doubtful", "config-invalid", "config-not-lasting", "container", "created-at-runtime", "daemon-not-running", "device-claimed-twice",
         "device-taken-over", "device-unmanaged", "disk-swap-below", "driver-option", "filesystem-nearly-full",
         "foreign-manager", "fstab-line", "generator-missing", "import-offered", "incompressible", "kernel-too-old", "no-disk-swap-for-hibernation",
         "not-enabled", "not-in-line", "not-set-up", "overridden", "override-orphaned", "pressure-needs-rights",

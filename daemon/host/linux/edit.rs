@@ -5,12 +5,14 @@ use std::io::ErrorKind as Io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use rustix::fs::StatVfsMountFlags;
+
 use super::files::{below, read_text};
-use super::ramdisk::{Calls, Subject};
+use super::ramdisk::{Calls, OVERLAY, RAMFS, Subject, TMPFS};
 use super::store;
 use crate::{Errno, HostError};
 use logic::config::edit::Edit;
-use logic::config::lasting::FILE;
+use logic::config::lasting::{FILE, Transient};
 use logic::error::{Error, ErrorKind};
 
 /// The text of the drop-in; `None` if it does not exist.
@@ -31,6 +33,28 @@ pub fn read(root: &Path, path: &str) -> Result<Option<String>, Error> {
         Err(error) => return Err(failed(error)),
     }
     fs::File::open(file).and_then(read_text).map(Some).map_err(failed)
+}
+
+/// Whether a lasting change would not last, or be refused for all users.
+pub fn transient(root: &Path) -> Option<Transient> {
+    let drop_in = below(root, FILE);
+    let place = drop_in.ancestors().skip(1).find(|place| place.is_dir())?;
+    let is_read_only =
+        rustix::fs::statvfs(place).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY));
+    if is_read_only {
+        return Some(Transient::ReadOnly);
+    }
+    let calls = Calls::new();
+    let magic = calls.open_directory(place).and_then(|place| calls.file_system(place.as_fd())).ok()?.magic;
+    let is_in_memory = match magic {
+        TMPFS | RAMFS => true,
+        // What is below an overlay is not visible.
+        OVERLAY => {
+            super::files::cmdline(root).split_whitespace().any(|word| word == "systemd.volatile=overlay")
+        }
+        _ => false,
+    };
+    is_in_memory.then_some(Transient::InMemory)
 }
 
 /// Writes an edit atomically, if the drop-in still has the text from before; it is on disk afterwards. Returns whether anything was
@@ -103,7 +127,7 @@ fn replace(calls: &Calls, root: &Path, path: &str, text: Option<&str>) -> Result
 pub fn explained(error: HostError) -> Error {
     let remedy = match error.errno() {
         Some(Errno::ROFS) if error.object == FILE => {
-            "; a lasting change needs a writable /etc/zramd, `zramdctl set --runtime` overrides a value until the next boot"
+            "; a lasting change needs a writable /etc/zramd, `zramdctl set --runtime` overrides a value until the next boot; a merged confext makes /etc read-only"
         }
         Some(Errno::NOSPC) => "; free some space, and try again",
         Some(Errno::ACCES | Errno::PERM) => "; only root can change the configuration",

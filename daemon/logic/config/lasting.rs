@@ -13,6 +13,39 @@ use crate::error::{Error, ErrorKind};
 pub const FILE: &str = "/etc/zramd/zramd.toml.d/99-zramdctl.toml";
 pub const NAME: &str = "99-zramdctl.toml";
 
+/// Why a lasting change does not last, or is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transient {
+    /// The drop-in is in memory.
+    InMemory,
+    /// Its directory cannot be written to.
+    ReadOnly,
+}
+
+impl Transient {
+    /// What it means, as a clause.
+    pub fn message(self) -> &'static str {
+        match self {
+            Transient::InMemory => {
+                "/etc/zramd is in memory, so that changes of `zramdctl set` and `edit` are lost at the next boot"
+            }
+            Transient::ReadOnly => "/etc/zramd is read-only, so that `zramdctl set` and `edit` are refused",
+        }
+    }
+
+    /// What to do instead.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Transient::InMemory => {
+                "what is to last, write into /usr/lib/zramd/zramd.toml of the image or the credential zramd.toml"
+            }
+            Transient::ReadOnly => {
+                "use `zramdctl set --runtime` until the next boot; if a confext is merged, change its files, or unmerge it"
+            }
+        }
+    }
+}
+
 /// First line of a new file.
 pub const HEAD: &str = "# Lasting changes: `zramdctl set` and `zramdctl unset` change single keys, `zramdctl edit` opens an editor.\n";
 

@@ -27,7 +27,7 @@ pub use list::Name;
 use logic::ramdisk::entry::{Attribute, Kind, Meta, Time};
 use logic::ramdisk::limits;
 pub use script::{Calls, Room};
-pub use system::{BTRFS, FileSystem, TMPFS};
+pub use system::{BTRFS, FileSystem, OVERLAY, RAMFS, TMPFS};
 pub use trusted::Untrusted;
 
 type Result<T> = std::result::Result<T, Errno>;

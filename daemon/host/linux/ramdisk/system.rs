@@ -46,6 +46,10 @@ impl FileSystem {
 pub const BTRFS: u64 = 0x9123_683e;
 /// `TMPFS_MAGIC`.
 pub const TMPFS: u64 = 0x0102_1994;
+/// `RAMFS_MAGIC`.
+pub const RAMFS: u64 = 0x8584_58f6;
+/// `OVERLAYFS_SUPER_MAGIC`.
+pub const OVERLAY: u64 = 0x794c_7630;
 
 fn errno(error: &std::io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::EIO))
