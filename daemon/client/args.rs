@@ -207,7 +207,8 @@ pub enum Command {
     },
     /// Look for problems, and print what to do about each
     ///
-    /// Also says which program ends processes when memory runs out, and what hibernation lacks.
+    /// Also says which program ends processes when memory runs out, which were ended since boot, and what hibernation lacks. Without root,
+    /// only members of systemd-journal see their names.
     Doctor(JsonForm),
     /// Write a report about this machine that can be sent to others
     ///

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::args::{Cli, Json};
 use super::claimed_twice;
 use super::conditions;
+use super::ended;
 use super::out;
 use super::problems;
 use super::read;
@@ -169,6 +170,9 @@ pub(super) fn examine(cli: &Cli, patient: bool) -> Result<Examined, Error> {
         found.extend(claimed_twice::findings(Path::new("/"), &loaded.settings));
     }
     found.extend(verdict(&loaded));
+    if standing.container.is_none() {
+        found.extend(ended::look(&host, &snapshot, standing.systemd.is_some()));
+    }
     found.sort_by_key(|finding| finding.level);
     snapshot.problems = found;
     let plan = survey.map_or_else(|| engine::check_elsewhere(&host, &loaded), |survey| survey.plan);
@@ -744,6 +748,7 @@ mod tests {
             &Standing { systemd: Some(Systemd::default()), ..Standing::default() },
             &loaded("[zram0]"),
         ));
+        found.extend(ended::example(&fixture::machine()));
         let document = Document { oom_killers: Some(Killers::default()), ..document(&found) };
         fixture::golden("doctor", &render(&document, &loaded("[zram0]"), Style::default()));
         let value = serde_json::to_value(document).unwrap();

@@ -8,12 +8,14 @@ mod bus_value;
 pub mod cell;
 mod changes;
 mod claimed_twice;
+mod clock;
 pub mod columns;
 mod complete;
 mod conditions;
 pub mod config;
 mod connect;
 pub mod doctor;
+mod ended;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]

@@ -7,14 +7,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::Serialize;
 use zbus::{OwnedObjectPath, Variant};
 
 use super::amount::amount;
 use super::args::{Cli, Json, Ramdisk};
 use super::changes::finish;
+use super::clock::moment;
 use super::connect::{self, Bus};
 use super::job::Jobs;
 use super::status::written;
@@ -108,15 +107,6 @@ fn chosen<'a>(snapshot: &'a Snapshot, names: &[String]) -> std::result::Result<V
 /// `logs` for `ramdisk.logs`, as in messages.
 fn bare(name: &str) -> &str {
     name.strip_prefix("ramdisk.").unwrap_or(name)
-}
-
-fn moment(usec: u64) -> String {
-    if usec == 0 {
-        return "never".to_owned();
-    }
-    let moment = i64::try_from(usec).ok().and_then(|usec| Timestamp::from_microsecond(usec).ok());
-    let moment = moment.map(|moment| moment.to_zoned(TimeZone::system()).strftime("%F %T").to_string());
-    moment.unwrap_or_else(|| "unknown".to_owned())
 }
 
 pub(super) fn list(snapshot: &Snapshot) -> String {

@@ -640,7 +640,7 @@ fn percent(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::{ended, fixture};
     use logic::change::{Action, Change};
     use logic::config;
     use logic::facts::Facts;
@@ -663,7 +663,8 @@ mod tests {
 
     #[test]
     fn the_status_is_as_in_the_golden_files() {
-        let machine = fixture::machine();
+        let mut machine = fixture::machine();
+        machine.problems.extend(ended::example(&machine));
         let rows = Row::all(&machine);
         fixture::golden(
             "status",

@@ -168,6 +168,8 @@ pub enum Code {
     PressureUnknown,
     /// The kernel reports memory pressure to privileged programs only.
     PressureNeedsRights,
+    /// A program was ended because memory ran out.
+    ProgramEnded,
     /// The generator is not installed.
     GeneratorMissing,
     /// `zramd.service` is not enabled.

@@ -7,6 +7,7 @@ pub mod change;
 pub mod config;
 pub mod device;
 pub mod duration;
+pub mod ended;
 pub mod error;
 pub mod exit;
 pub mod expr;

@@ -13,7 +13,7 @@ const KINDS = {
         "device-taken-over", "device-unmanaged", "disk-swap-below", "driver-option", "filesystem-nearly-full",
         "foreign-manager", "fstab-line", "generator-missing", "import-offered", "incompressible", "kernel-too-old", "no-disk-swap-for-hibernation",
         "not-enabled", "not-in-line", "not-set-up", "overridden", "override-orphaned", "pressure-needs-rights",
-        "pressure-unknown", "priority-inverted", "ramdisk-not-loaded", "ramdisk-over-budget", "ramdisk-unclean", "ramdisks-exceed-memory",
+        "pressure-unknown", "priority-inverted", "program-ended", "ramdisk-not-loaded", "ramdisk-over-budget", "ramdisk-unclean", "ramdisks-exceed-memory",
         "reads-failed", "record-damaged", "refused", "resume-on-zram", "setting-changed", "swap-drained", "unfinished",
         "unit-hidden", "unreadable", "verdict-damaged", "verdict-not-used", "writeback-missing", "zram-missing", "zswap-active",
         "zswap-without-swap"],

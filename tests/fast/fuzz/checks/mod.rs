@@ -8,6 +8,7 @@ mod ramdisk;
 
 use logic::device::algorithm::Algorithm;
 use logic::device::{signature, swap_header};
+use logic::ended;
 use logic::expr::{Expr, Variables, size_in_bytes};
 use logic::log::{Context, put_field};
 use logic::unit_name;
@@ -16,7 +17,7 @@ use logic::unit_name;
 type Check = fn(&[u8]);
 
 /// Every check by name, which is that of the fuzz target and of its directory of seeds.
-pub const ALL: [(&str, Check); 13] = [
+pub const ALL: [(&str, Check); 14] = [
     ("algorithm", algorithm),
     ("block_device", block_device),
     ("cmdline", config::cmdline),
@@ -25,6 +26,7 @@ pub const ALL: [(&str, Check); 13] = [
     ("ramdisk_manifest", ramdisk::manifest),
     ("ramdisk_tree", ramdisk::tree),
     ("expr", expr),
+    ("journal", journal),
     ("kernel_files", kernel::files),
     ("log_context", log_context),
     ("overlay", config::overlay),
@@ -72,6 +74,16 @@ fn algorithm(data: &[u8]) {
             }
         }
         Err(error) => assert!(!error.message.is_empty()),
+    }
+}
+
+/// Few notes of one line each, whatever others wrote to the journal.
+fn journal(data: &[u8]) {
+    let found = ended::findings(Some(&ended::Log::parse(data)), Some(1), "", |usec| usec.to_string());
+    assert!((1..=4).contains(&found.len()), "{found:?}");
+    for found in found {
+        let line = found.one_line();
+        assert!(!line.contains(char::is_control) && line.len() < 8192, "{line}");
     }
 }
 
