@@ -14,7 +14,10 @@ use zbus::address::transport::{Transport, UnixSocket};
 use zbus::connection::socket::{ReadHalf, Socket, Split, WriteHalf};
 use zbus::export::async_trait::async_trait;
 use zbus::message::Type;
-use zbus::{Address, Message};
+use zbus::names::{BusName, InterfaceName, MemberName, UniqueName};
+use zbus::{Address, Message, ObjectPath};
+
+use logic::log::beginning;
 
 /// Maximum length of a call or signal in bytes. Any user can send these.
 const LONGEST: usize = 8 * 1024;
@@ -24,6 +27,9 @@ const LONGEST_REPLY: usize = 1024 * 1024;
 const MOST: usize = 128 * 1024 * 1024;
 /// Read size in bytes.
 const CHUNK: usize = 8 * 1024;
+/// Longest name of a property in log messages, in bytes.
+const LONGEST_NAME: usize = 256;
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// Length of the fixed part of a header in bytes (D-Bus specification, "Message Format").
 const FIXED: usize = 16;
 
@@ -119,6 +125,7 @@ impl ReadHalf for Reader {
             };
             // A message that zbus cannot parse, for example with a newer header field, does not end the connection.
             if let Ok(message) = Whole.receive_message(seq, &mut message, fds).await {
+                note_call(&message);
                 return Ok(message);
             }
         }
@@ -136,12 +143,60 @@ pub struct Writer(Arc<UnixStream>);
 
 #[async_trait]
 impl WriteHalf for Writer {
+    async fn send_message(&mut self, message: &Message) -> zbus::Result<()> {
+        note_answer(message);
+        let mut rest: &[u8] = message.data();
+        while !rest.is_empty() {
+            let sent = self.sendmsg(rest, &[]).await?;
+            rest = &rest[sent..];
+        }
+        Ok(())
+    }
+
     async fn sendmsg(&mut self, buffer: &[u8], _fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
         self.0.async_io(Interest::WRITABLE, || self.0.try_write(buffer)).await
     }
 
     async fn close(&mut self) -> io::Result<()> {
         Ok(shutdown(&self.0, Shutdown::Both)?)
+    }
+}
+
+/// Logs a call with its serial number, which its answer has, too.
+fn note_call(message: &Message) {
+    if !tracing::enabled!(tracing::Level::DEBUG) || message.message_type() != Type::MethodCall {
+        return;
+    }
+    let header = message.header();
+    let [sender, path, interface, member] = [
+        header.sender().map(UniqueName::as_str),
+        header.path().map(ObjectPath::as_str),
+        header.interface().map(InterfaceName::as_str),
+        header.member().map(MemberName::as_str),
+    ]
+    .map(Option::unwrap_or_default);
+    let body = message.body();
+    // Which property is read.
+    let read = body.deserialize::<(&str, &str)>().ok().filter(|_| interface == PROPERTIES && member == "Get");
+    let property = read.map(|(of, name)| format!(": {:?}", beginning(&format!("{of}.{name}"), LONGEST_NAME)));
+    tracing::debug!(
+        "call {} of {sender}: {interface}.{member} of {path}{}",
+        header.primary().serial_num(),
+        property.unwrap_or_default()
+    );
+}
+
+/// Logs an answer to a call.
+fn note_answer(message: &Message) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let header = message.header();
+    let Some(serial) = header.reply_serial() else { return };
+    let caller = header.destination().map(BusName::as_str).unwrap_or_default();
+    match header.error_name() {
+        Some(error) => tracing::debug!("call {serial} of {caller}: answered with {error}"),
+        None => tracing::debug!("call {serial} of {caller}: answered with {} bytes", message.body().len()),
     }
 }
 

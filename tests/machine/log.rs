@@ -54,6 +54,18 @@ fn level_and_target_change_on_the_bus() {
         plan().await;
         let said = bus.bus().said();
         assert!(said.contains("info: the log level is now debug\n"), "{said}");
+        assert_eq!(read("LogLevel").await, "debug");
+        let said = bus.bus().said();
+        let called = said.lines().rev().find_map(|line| {
+            let (call, what) = line.strip_prefix("debug: ")?.split_once(": ")?;
+            (what
+                == format!("org.freedesktop.DBus.Properties.Get of {LOG_CONTROL}: \"{INTERFACE}.LogLevel\""))
+            .then_some(call)
+        });
+        // The variant of a text of five letters.
+        let answer =
+            format!("debug: {}: answered with 14 bytes\n", called.unwrap_or_else(|| panic!("{said}")));
+        assert!(said.contains(&answer), "{said}");
         // The second line is of zramd-setup, which has the same level.
         for line in ["debug: zramd-setup propose: ", "debug: configuration: "] {
             assert!(said.contains(line), "{said}");
