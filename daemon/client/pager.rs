@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::{Child, Command, Stdio};
 
 use super::out;
+use logic::text::truth;
 
 /// Pagers that are tried, and systemd's options for less: quit if it fits on one screen, keep colours, long lines and the screen.
 const PAGERS: [&str; 3] = ["pager", "less", "more"];
@@ -71,9 +72,7 @@ impl Pagers {
         }
         let asked = text("SYSTEMD_PAGERSECURE");
         let is_secure = match asked.as_deref() {
-            Some(word) => {
-                !["0", "no", "n", "false", "f", "off"].contains(&word.to_ascii_lowercase().as_str())
-            }
+            Some(word) => truth(word) != Some(false),
             None => ["SUDO_UID", "PKEXEC_UID", "DOAS_USER"].iter().any(|name| variable(name).is_some()),
         };
         // Only less is known to have a secure mode. A pager of the user is trusted if the user asked for that.

@@ -91,6 +91,16 @@ fn emphasis(text: &str) -> Option<usize> {
     is_ours.then_some(codes.len() + "\x1b[m".len())
 }
 
+/// What a word says, of those that systemd accepts: 1, yes, y, true, t, on, or the opposite, in any case.
+pub fn truth(word: &str) -> Option<bool> {
+    let is_any = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+    match () {
+        () if is_any(&["1", "yes", "y", "true", "t", "on"]) => Some(true),
+        () if is_any(&["0", "no", "n", "false", "f", "off"]) => Some(false),
+        () => None,
+    }
+}
+
 /// The known word most similar to `word`, if any is similar enough: one typing error for each four letters. Case does not count, nor which of `_` and `-` it is.
 pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let folded = |word: &str| word.to_lowercase().replace('_', "-");
@@ -124,6 +134,22 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(nearest(word, known.into_iter()), meant, "{word}");
+        }
+    }
+
+    #[test]
+    fn words_for_yes_and_no_are_those_of_systemd() {
+        for (word, expected) in [
+            ("1", Some(true)),
+            ("On", Some(true)),
+            ("t", Some(true)),
+            ("NO", Some(false)),
+            ("0", Some(false)),
+            ("", None),
+            ("2", None),
+            ("none", None),
+        ] {
+            assert_eq!(truth(word), expected, "{word}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::value::Value;
 use crate::duration;
-use crate::text::nearest;
+use crate::text::{nearest, truth};
 
 /// A key. All keys are in `keys.rs`.
 #[derive(Debug, Clone, Copy)]
@@ -142,11 +142,7 @@ impl Type {
     /// The probable meaning of a value of another type, as TOML.
     pub fn meant(&self, value: &Value) -> Option<String> {
         match (self, value) {
-            (Type::Bool, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
-                "true" | "yes" | "on" | "1" => Some("true".to_owned()),
-                "false" | "no" | "off" | "0" => Some("false".to_owned()),
-                _ => None,
-            },
+            (Type::Bool, Value::String(text)) => truth(text).map(|value| value.to_string()),
             (Type::Bool, Value::Integer(number @ (0 | 1), _)) => Some((*number == 1).to_string()),
             (Type::Octal, Value::Integer(number, false)) => {
                 Some(Value::String(format!("{number:04}"))).filter(|text| self.accepts(text))?.toml().ok()
