@@ -61,7 +61,7 @@ impl Action {
 const LONGEST_NAME: usize = 40;
 
 /// Domain of translations of the messages (gettext).
-const DOMAIN: &str = "zramd";
+pub const DOMAIN: &str = "zramd";
 
 /// The message of each method that polkit is asked about, by the last word of its interface and its name. polkit puts in the details of
 /// the request: `$(device)`, `$(ramdisk)` and `$(job)` from the path of the object, others from the call.
@@ -95,6 +95,11 @@ const MESSAGES: [(&str, &str, &str); 27] = [
     ("Benchmark", "Forget", "Authentication is required to forget the result of the benchmark."),
     ("Job", "Cancel", "Authentication is required to cancel job $(job) of another user."),
 ];
+
+/// All messages, for translators.
+pub fn messages() -> impl Iterator<Item = &'static str> {
+    MESSAGES.iter().map(|(_, _, message)| *message)
+}
 
 /// The message of a method.
 pub fn message(interface: &str, method: &str) -> Option<&'static str> {

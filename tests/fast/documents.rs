@@ -388,8 +388,8 @@ fn org_zramd1_5_is_current() {
         .collect();
     let policy = text("units/org.zramd1.policy");
     let between = |text: &str, tag: &str| {
-        let (_, rest) = text.split_once(&format!("<{tag}>")).unwrap();
-        rest.split('<').next().unwrap().to_owned()
+        let (_, rest) = text.split_once(&format!("<{tag}")).unwrap();
+        rest.split(['>', '<']).nth(1).unwrap().to_owned()
     };
     let actions: String = policy
         .split("<action id=\"")

@@ -59,6 +59,7 @@ mod reload;
 mod reload_direct;
 mod schema;
 mod taken_over;
+mod translations;
 mod units;
 mod vm;
 mod words;
