@@ -62,7 +62,7 @@ async fn check_or(
     } else {
         permitted(limits, connection, call, asked, user).await
     };
-    // Whoever asks too often is refused without a line.
+    // A user who is refused often gets no more lines in the journal.
     match allowed {
         Err(error) if !limits.notes(user, Instant::now()) => return Err(error),
         _ => {}
