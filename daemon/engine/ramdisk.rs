@@ -1,6 +1,7 @@
 //! RAM disks that are kept over reboots, between the configuration and their snapshots (`store`): their
 //! requests, their public status, and the flag files that units check.
 
+use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -13,15 +14,21 @@ use logic::config::Loaded;
 use logic::finding::Level;
 use logic::path_kind::PathKind;
 use logic::plan::wanted::wanted;
+use logic::proc::top;
 use logic::ramdisk::place::{STORES, passthrough, place};
 use logic::ramdisk::status::{DIRECTORY, RamdiskStatus, SCHEMA_VERSION, SnapshotLine, path};
 use logic::ramdisk::{KeepSettings, Mode, OnFailure};
 use logic::record::Target;
 use logic::request::{KeepRequest, RamdiskRequest, Request};
+use logic::unit::UnitFile;
+use logic::unit::ramdisk::saving_files;
 use store::{Ramdisk, Status};
 
+/// Suffix of the file with the settings in force.
+const REQUEST: &str = ".request";
+
 fn in_force(name: &str) -> String {
-    format!("{DIRECTORY}/{name}.request")
+    format!("{DIRECTORY}/{name}{REQUEST}")
 }
 
 fn root() -> &'static Path {
@@ -142,6 +149,25 @@ pub fn names(loaded: &Loaded) -> Vec<String> {
 pub fn remember(disk: &Ramdisk) -> Result<(), Error> {
     let text = serde_json::to_string(disk).map_err(|error| Error::failed(format!("write JSON: {error}")))?;
     files::replace(root(), &in_force(&disk.name), Some(&text)).map_err(Error::failed)
+}
+
+/// What those that are mounted need to be saved, whatever their sections say now. `root`: where `/run` and `/proc` are.
+pub fn saving(root: &Path) -> Vec<UnitFile> {
+    let entries = fs::read_dir(root.join(DIRECTORY.trim_start_matches('/'))).into_iter().flatten().flatten();
+    let loaded =
+        entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(REQUEST)?.to_owned()));
+    let loaded: Vec<String> = loaded.collect();
+    if loaded.is_empty() {
+        return Vec::new();
+    }
+    let mounts = gather::mounts(&LinuxHost::new(root)).unwrap_or_default();
+    let mut files = Vec::new();
+    for name in loaded.iter().filter(|name| top(&mounts, &place(name)).is_some()) {
+        let text = files::read_optional(root, &in_force(name)).unwrap_or_default();
+        let disk: Option<Ramdisk> = serde_json::from_str(&text).ok();
+        files.extend(disk.into_iter().flat_map(|disk| saving_files(name, &disk.keep)));
+    }
+    files
 }
 
 /// Creates or removes the flag file that tells units to use the directory on disk instead of the RAM disk.

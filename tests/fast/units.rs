@@ -97,6 +97,41 @@ fn nothing_is_written_unless_zramd_is_enabled() {
     assert!(generate(enabled.path()).0.is_empty(), "a masked service is not enabled");
 }
 
+/// PID 1 has units generated anew whenever it reloads, and what is in use has still to be saved.
+#[test]
+fn a_ramdisk_keeps_its_units_while_it_is_mounted() {
+    let section = "[ramdisk.logs]\nmount-point = \"/logs\"\nsize = \"1MiB\"\npersist = \"snapshot\"\n";
+    let root = root(section, false);
+    let path = |path: &str| root.path().join(path);
+    let units = || {
+        let units = generate(root.path()).0;
+        let binding = units.get("zramd-ramdisk@logs.service.d/ramdisk.conf").cloned();
+        (binding, units.contains_key("zramd-ramdisk-save@logs.timer"))
+    };
+    for directory in ["proc/self", "run/zramd/ramdisks"] {
+        fs::create_dir_all(path(directory)).unwrap();
+    }
+    let mounts = |place: &str| {
+        let line = format!("30 25 0:30 / /run/zramd/{place} rw - tmpfs tmpfs rw\n");
+        fs::write(path("proc/self/mountinfo"), line).unwrap();
+    };
+    let in_force = r#"{"name":"logs","place":"/run/zramd/ramdisk/logs","mount_point":"/logs","keep":{"mode":"snapshot","store":"/srv/logs",
+        "generations":3,"save_interval":60,"on_failure":null,"seed":false,"pre_save":[],"post_restore":[],"hook_time_limit":60,
+        "time_limit":600},"store_limit":null,"daily_budget":null,"notes":null,"spared":null,"trial":false}"#;
+    mounts("ramdisk/logs");
+    assert_eq!(units(), (None, false), "another program's");
+    fs::write(path("run/zramd/ramdisks/logs.request"), in_force).unwrap();
+    mounts("ramdisks");
+    assert_eq!(units(), (None, false));
+    mounts("ramdisk/logs");
+    let (binding, has_timer) = units();
+    assert!(binding.unwrap().contains("RequiresMountsFor=/var/lib/zramd/disks/logs\n") && has_timer);
+    // Without a section that can be used, what is in force counts.
+    fs::write(path("etc/zramd/zramd.toml"), "[ramdisk.logs]\nmount-point = 1\n").unwrap();
+    let (binding, has_timer) = units();
+    assert!(binding.unwrap().contains("RequiresMountsFor=/srv/logs\n") && has_timer);
+}
+
 #[test]
 fn nothing_is_written_while_a_crash_dump_is_saved() {
     let root = root("[zram0]\n", true);

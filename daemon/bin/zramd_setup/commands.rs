@@ -250,8 +250,9 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
 
 fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> ExitStatus {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
-    // With a file on the command line, units are always generated; otherwise only if zramd is enabled.
-    if invocation.config.is_none() && !files::generates(root) {
+    // With a file on the command line, units are always generated; otherwise only if zramd is enabled, or was until now.
+    let in_use = if invocation.config.is_none() { engine::ramdisk::saving(root) } else { Vec::new() };
+    if invocation.config.is_none() && !files::generates(root) && in_use.is_empty() {
         if !by_systemd {
             show::note(
                 "zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)",
@@ -264,6 +265,11 @@ fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> Exit
     show::short(plan.findings());
     let mut units = unit_files(&plan);
     units.extend(credential_files(&loaded));
+    for file in in_use {
+        if units.iter().all(|unit| unit.path != file.path) {
+            units.push(file);
+        }
+    }
     // The units are the result.
     match files::write_units(directory, &units) {
         Ok(()) => ExitStatus::Success,

@@ -12,7 +12,7 @@ use super::{Contents, Unit, UnitFile, mount_unit, setup_unit};
 use crate::duration;
 use crate::plan::ramdisk::tmpfs_options;
 use crate::ramdisk::place::{is_at_or_below, passthrough, place, ramdisk_at};
-use crate::ramdisk::{Persist, UnitRamdisk};
+use crate::ramdisk::{KeepSettings, Persist, UnitRamdisk};
 use crate::request::{DeviceRequest, KeepRequest, MountRequest, RamdiskRequest};
 
 /// Directory of the persistent journal.
@@ -113,7 +113,7 @@ pub(crate) fn ramdisk_files(request: &RamdiskRequest) -> Vec<UnitFile> {
         files.push(file(place_unit.clone(), tmpfs_at_place(request)));
     }
     if request.keep.is_some() {
-        files.extend(keeping_files(request, &place_unit, &unit));
+        files.extend(keeping_files(request, &unit));
     }
     files
 }
@@ -183,20 +183,14 @@ pub(crate) fn zram_at_place(
     Some(file(mount_unit(&mount.mount_point), text))
 }
 
-/// The unit that loads and saves a RAM disk, and its triggers.
-fn keeping_files(request: &RamdiskRequest, place_unit: &str, unit: &str) -> Vec<UnitFile> {
-    let Some(KeepRequest { settings: keep, .. }) = &request.keep else { return Vec::new() };
-    let name = &request.name;
-    let service = keeping_unit(name);
+/// What a RAM disk that is in use needs to be saved: the dependencies of the unit that loads and saves it, and its timer.
+pub fn saving_files(name: &str, keep: &KeepSettings) -> Vec<UnitFile> {
+    let (service, place_unit) = (keeping_unit(name), place_unit(name));
     let binding = Unit::bare()
-        .line("BindsTo", place_unit)
-        .line("After", place_unit)
+        .line("BindsTo", &place_unit)
+        .line("After", &place_unit)
         .line("RequiresMountsFor", &quoted(&keep.store));
-    let sleep = format!("zramd-ramdisk-sleep@{name}.service");
-    let mut files = vec![
-        file(format!("{service}.d/ramdisk.conf"), binding),
-        link(format!("sleep.target.wants/{sleep}"), format!("{PACKAGED}/zramd-ramdisk-sleep@.service")),
-    ];
+    let mut files = vec![file(format!("{service}.d/ramdisk.conf"), binding)];
     if let Some(interval) = keep.save_interval {
         let span = |seconds: u64| duration::text(std::time::Duration::from_secs(seconds.max(1)));
         let timer = saving_timer(name);
@@ -211,6 +205,19 @@ fn keeping_files(request: &RamdiskRequest, place_unit: &str, unit: &str) -> Vec<
         files.push(file(timer.clone(), text));
         files.push(link(format!("{service}.wants/{timer}"), format!("../{timer}")));
     }
+    files
+}
+
+/// The unit that loads and saves a RAM disk, and its triggers.
+fn keeping_files(request: &RamdiskRequest, unit: &str) -> Vec<UnitFile> {
+    let Some(KeepRequest { settings: keep, .. }) = &request.keep else { return Vec::new() };
+    let name = &request.name;
+    let sleep = format!("zramd-ramdisk-sleep@{name}.service");
+    let mut files = saving_files(name, keep);
+    files.push(link(
+        format!("sleep.target.wants/{sleep}"),
+        format!("{PACKAGED}/zramd-ramdisk-sleep@.service"),
+    ));
     if is_at_or_below(JOURNAL, &request.mount.mount_point) {
         let journal = format!("zramd-ramdisk-journal@{name}.service");
         let text = Unit::bare().line("Requires", unit).line("After", unit);
