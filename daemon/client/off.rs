@@ -199,7 +199,7 @@ impl Units<LinuxHost> for Pid1 {
         }
         pid_1::stop(&["zramd-*.timer", "zramd-*.socket", "zramd-benchmark*.service"])?;
         if files::generates(root()) {
-            let message = "zramd.service is still enabled, by a link that `systemctl disable` does not remove: remove it, and run this again";
+            let message = "zramd.service is still enabled, by a link that `systemctl disable` does not remove: remove it, or run `systemctl mask zramd.service`, and run this again";
             return Err(Error::failed(message));
         }
         unit_files::apply(root(), &unit_files::runtime_change(root(), &[])).map_err(Error::failed)?;

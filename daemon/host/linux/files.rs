@@ -492,7 +492,7 @@ fn write_unit(path: &Path, contents: &Contents) -> io::Result<()> {
 const UNIT_DIRECTORIES: [&str; 4] =
     ["etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system"];
 
-/// Whether a `*.wants` or `*.requires` directory has a link to `zramd.service`, and the service is not masked.
+/// Whether a `*.wants`, `*.requires` or `*.upholds` directory has a link to `zramd.service`, and the service is not masked.
 /// These links are what `systemctl enable` makes; systemd's own generators use the same rule.
 fn is_enabled(root: &Path) -> bool {
     let masked = UNIT_DIRECTORIES.iter().any(|directory| {
@@ -534,7 +534,7 @@ fn is_wanted_in(directory: &Path) -> bool {
     entries.filter_map(Result::ok).any(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        (name.ends_with(".wants") || name.ends_with(".requires"))
+        [".wants", ".requires", ".upholds"].iter().any(|kind| name.ends_with(kind))
             && fs::symlink_metadata(entry.path().join("zramd.service")).is_ok()
     })
 }
