@@ -122,8 +122,7 @@ impl Log {
         (!said.is_empty()).then(|| said.join("; "))
     }
 
-    /// A note about each of the newest programs, the newest first. `now`: how compressed memory is now, for those before which zramd logged
-    /// nothing. `clock` writes microseconds since 1970 as text.
+    /// A note about each of the newest programs, the newest first. `now`, `clock`: see [`findings`].
     fn notes(&self, now: &str, clock: impl Fn(u64) -> String) -> Vec<Finding> {
         let more = self.ended.len().saturating_sub(NAMED);
         let note = |(index, ended): (usize, &Ended)| {
@@ -151,7 +150,7 @@ impl Log {
 }
 
 /// Notes about programs that were ended since boot. `log`: `None` if the journal cannot be read. `kills`: how many the kernel has
-/// ended; `now`, `clock`: see [`Log::notes`].
+/// ended. `now`: how compressed memory is now, for those before which zramd logged nothing. `clock` writes microseconds since 1970 as text.
 pub fn findings(
     log: Option<&Log>,
     kills: Option<u64>,
