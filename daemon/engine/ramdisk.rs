@@ -1,7 +1,6 @@
 //! RAM disks that are kept over reboots, between the configuration and their snapshots (`store`): their
 //! requests, their public status, and the flag files that units check.
 
-use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -153,21 +152,19 @@ pub fn remember(disk: &Ramdisk) -> Result<(), Error> {
 
 /// What those that are mounted need to be saved, whatever their sections say now. `root`: where `/run` and `/proc` are.
 pub fn saving(root: &Path) -> Vec<UnitFile> {
-    let entries = fs::read_dir(root.join(DIRECTORY.trim_start_matches('/'))).into_iter().flatten().flatten();
-    let loaded =
-        entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(REQUEST)?.to_owned()));
-    let loaded: Vec<String> = loaded.collect();
+    let files = files::names(&root.join(DIRECTORY.trim_start_matches('/')));
+    let loaded: Vec<&str> = files.iter().filter_map(|file| file.strip_suffix(REQUEST)).collect();
     if loaded.is_empty() {
         return Vec::new();
     }
     let mounts = gather::mounts(&LinuxHost::new(root)).unwrap_or_default();
-    let mut files = Vec::new();
-    for name in loaded.iter().filter(|name| top(&mounts, &place(name)).is_some()) {
+    let mut units = Vec::new();
+    for name in loaded.into_iter().filter(|name| top(&mounts, &place(name)).is_some()) {
         let text = files::read_optional(root, &in_force(name)).unwrap_or_default();
         let disk: Option<Ramdisk> = serde_json::from_str(&text).ok();
-        files.extend(disk.into_iter().flat_map(|disk| saving_files(name, &disk.keep)));
+        units.extend(disk.into_iter().flat_map(|disk| saving_files(name, &disk.keep)));
     }
-    files
+    units
 }
 
 /// Creates or removes the flag file that tells units to use the directory on disk instead of the RAM disk.
