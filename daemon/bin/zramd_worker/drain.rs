@@ -8,8 +8,6 @@ use logic::device::drain::Drained;
 use logic::exit::ExitStatus;
 use logic::unit::{setup_unit, swap_unit};
 
-use super::frame;
-
 /// Runs `drain`.
 pub fn run() -> ExitStatus {
     let mut seen = false;
@@ -17,7 +15,7 @@ pub fn run() -> ExitStatus {
         seen = true;
         match outcome {
             Drained::Off(_) => out::line(&format!("zram{number}: {outcome}")),
-            Drained::Stays(_) => frame::warn(&format!("zram{number}: {outcome}")),
+            Drained::Stays(_) => out::warning(&format!("zram{number}: {outcome}")),
         }
     });
     if done.is_ok() && !seen {
@@ -71,7 +69,7 @@ impl Units<LinuxHost> for Pid1 {
             && let Err(error) = pid_1::start(&units)
         {
             // The swaps that are on afterwards decide about success.
-            frame::warn(&error.to_string());
+            out::warning(&error.to_string());
         }
         Ok(known)
     }

@@ -24,7 +24,7 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
     if let Err(Error { private, .. }) = &ended
         && !private.is_empty()
     {
-        warn(private);
+        out::warning(private);
     }
     if REPLY.load(Ordering::Relaxed) {
         // Serializing strings does not fail.
@@ -36,11 +36,6 @@ pub fn report(ended: &Result<String, Error>) -> ExitStatus {
         }
     }
     ended.map_or_else(Error::exit_status, |_| ExitStatus::Success)
-}
-
-/// Prints a warning.
-pub fn warn(text: &str) {
-    out::warning(text);
 }
 
 /// Prints a note besides the result.
@@ -95,7 +90,7 @@ fn end_early(error: Error) -> ExitStatus {
 /// that cannot be written does not change the result.
 pub fn end(reporter: Reporter, ended: &Result<String, Stopped>) -> ExitStatus {
     if let Err(error) = reporter.end(ended) {
-        warn(&error.message);
+        out::warning(&error.message);
     }
     match ended {
         Ok(message) => report(&Ok(message.clone())),

@@ -12,6 +12,7 @@ use engine::work::{Reporter, Stopped};
 use engine::{Error, ErrorKind};
 use host::linux::ramdisk::Calls;
 use host::linux::{clock, interrupt, places, priority, shutdown, unit_files};
+use host::out;
 use logic::exit::ExitStatus;
 use logic::human::human;
 use logic::order::{HookKey, Order, RamdiskOrder};
@@ -261,7 +262,7 @@ fn left_out(name: &str, omitted: &Omitted) -> String {
 
 /// Warns about an error that does not make the result useless.
 fn warn(name: &str, text: &str) {
-    frame::warn(&format!("{name}: {text}"));
+    out::warning(&format!("{name}: {text}"));
 }
 
 /// Saves it, and after a save of the timer verifies the newest snapshot once a week.
