@@ -251,8 +251,9 @@ fn check(invocation: &Invocation, named: &[PathBuf]) -> ExitStatus {
 fn generate(invocation: &Invocation, directory: &Path, by_systemd: bool) -> ExitStatus {
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
     // With a file on the command line, units are always generated; otherwise only if zramd is enabled, or was until now.
-    let in_use = if invocation.config.is_none() { engine::ramdisk::saving(root) } else { Vec::new() };
-    if invocation.config.is_none() && !files::generates(root) && in_use.is_empty() {
+    let is_named = invocation.config.is_some();
+    let in_use = if is_named { Vec::new() } else { engine::ramdisk::saving(root) };
+    if !is_named && !files::generates(root) && in_use.is_empty() {
         if !by_systemd {
             show::note(
                 "zramd.service is not enabled here, so no units are written (`systemctl enable zramd.service`)",
