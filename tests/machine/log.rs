@@ -16,7 +16,7 @@ const INTERFACE: &str = "org.freedesktop.LogControl1";
 const SET: &str = "org.freedesktop.DBus.Properties.Set";
 const INVALID: &str = "org.freedesktop.DBus.Error.InvalidArgs";
 const DENIED: &str = "org.freedesktop.DBus.Error.AccessDenied";
-/// `nobody`, which every bus knows.
+/// The user ID of `nobody`. The bus accepts only users in `/etc/passwd`, where it always is.
 const USER: u32 = 65534;
 
 type Options = HashMap<String, OwnedVariant>;

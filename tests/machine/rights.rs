@@ -15,7 +15,7 @@ use crate::support::private_bus::{as_user, call, run};
 use crate::support::session::{Session, machine};
 use crate::support::verdict::Verdict;
 
-/// `nobody`, which every bus knows.
+/// The user ID of `nobody`. The bus accepts only users in `/etc/passwd`, where it always is.
 const USER: u32 = 65534;
 const DENIED: &str = "org.freedesktop.DBus.Error.AccessDenied";
 const INVALID: &str = "org.zramd1.Error.InvalidArgument";
