@@ -169,9 +169,12 @@ fn statistics_are_those_of_the_selected_objects() {
             let (path, stats) = update(&mut updates).await;
             let interface = if path == ROOT { "org.zramd1.Manager" } else { "org.zramd1.RamDisk" };
             for (name, value) in stats.into_iter().filter(|(name, _)| name != "StatsTimestampMonotonic") {
-                // Space of a tmpfs without files, and totals without devices, do not change.
+                let value = u64::try_from(value).unwrap();
                 let current: u64 = property(&client, &path, interface, &name).await;
-                assert_eq!(u64::try_from(value).unwrap(), current, "{path} {name}");
+                // Space of a tmpfs without files, and totals without devices, do not change; the machine's figures do.
+                if path == disk || name.starts_with("Total") {
+                    assert_eq!(value, current, "{path} {name}");
+                }
             }
             seen.push(path);
         }
