@@ -5,9 +5,12 @@
 //! notice that cannot be written is dropped.
 
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
+use std::os::fd::AsFd;
 use std::process::{ChildStdin, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::HostError;
 use logic::exit::ExitStatus;
@@ -33,6 +36,25 @@ static NOTICES_TO_LOG: AtomicBool = AtomicBool::new(false);
 pub(crate) fn hand_to_log(results: bool, notices: bool) {
     RESULTS_TO_LOG.store(results, Ordering::Relaxed);
     NOTICES_TO_LOG.store(notices, Ordering::Relaxed);
+}
+
+/// Whether messages that nobody reads from standard error are lost.
+static NEVER_WAITS: AtomicBool = AtomicBool::new(false);
+/// How many are lost since the last that was read.
+static LOST: Mutex<u64> = Mutex::new(0);
+/// Time to wait for a reader. After that, messages are lost at once until somebody reads.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// Bytes that a pipe takes without waiting when poll(2) says that it can be written (pipe(7)).
+const PIPE_BUF: usize = 4096;
+
+/// From now on, a message that standard error does not take in time is lost.
+pub(crate) fn never_wait() {
+    NEVER_WAITS.store(true, Ordering::Relaxed);
+}
+
+/// Whether such messages are lost.
+pub(crate) fn never_waits() -> bool {
+    is_set(&NEVER_WAITS)
 }
 
 fn is_set(flag: &AtomicBool) -> bool {
@@ -171,8 +193,79 @@ pub fn forward(bytes: &[u8]) {
     let mut pager = PAGER.lock().unwrap_or_else(PoisonError::into_inner);
     match &mut *pager {
         Some(pager) if notes_have_terminal() => pager.write_all(bytes).ok(),
+        _ if never_waits() => {
+            write_or_lose(&mut stderr(), bytes, &mut LOST.lock().unwrap_or_else(PoisonError::into_inner));
+            None
+        }
         _ => stderr().write_all(bytes).ok(),
     };
+}
+
+/// Writes a message to a file that may be a pipe or a socket, unless nobody reads it; the next one that is read says how many were
+/// lost.
+fn write_or_lose(file: &mut (impl Write + AsFd), bytes: &[u8], lost: &mut u64) {
+    let at_once = Timespec::default();
+    if *lost > 0 && takes_more(file, &at_once) {
+        let said = format!("warning: {lost} messages are lost, because nobody read them\n");
+        file.write_all(said.as_bytes()).ok();
+        *lost = 0;
+    }
+    let patience = if *lost > 0 { at_once } else { PATIENCE };
+    for chunk in bytes.chunks(PIPE_BUF) {
+        if !takes_more(file, &patience) {
+            *lost += 1;
+            return;
+        }
+        if file.write_all(chunk).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether a file can be written without waiting longer than that; true if its reader has gone, which is an error of the next write.
+fn takes_more(file: &impl AsFd, patience: &Timespec) -> bool {
+    poll(&mut [PollFd::new(file, PollFlags::OUT)], Some(patience)).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[test]
+    fn messages_that_nobody_reads_are_lost_and_counted() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut writer = File::from(OwnedFd::from(writer));
+        let mut lost = 0;
+        let line = [b"x".repeat(99), b"\n".to_vec()].concat();
+        for _ in 0..10_000 {
+            write_or_lose(&mut writer, &line, &mut lost);
+        }
+        assert!((1..10_000).contains(&lost), "{lost}");
+        let kept = usize::try_from(10_000 - lost).unwrap() * line.len();
+        reader.read_exact(&mut vec![0; kept]).unwrap();
+        write_or_lose(&mut writer, b"again\n", &mut lost);
+        drop(writer);
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        assert!(
+            rest.starts_with("warning: ") && rest.ends_with("because nobody read them\nagain\n"),
+            "{rest}"
+        );
+        assert_eq!(lost, 0);
+    }
+
+    #[test]
+    fn messages_without_a_reader_are_no_error() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut lost = 0;
+        write_or_lose(&mut File::from(OwnedFd::from(writer)), b"unheard\n", &mut lost);
+        assert_eq!(lost, 0);
+    }
 }
 
 /// The end of a program: the exit status of its command, or another one if that is success and a result could not be written.

@@ -141,6 +141,9 @@ pub struct Context {
     /// Names of the journal, such as `ZRAMD_JOB`, with values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
+    /// Whether messages that nobody reads from standard error are lost, as those of the daemon, which may not wait.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_waits: bool,
 }
 
 impl Context {

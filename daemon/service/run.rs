@@ -56,7 +56,8 @@ const WORKS: [&str; 2] = [MAINTENANCE, BENCHMARK];
 
 /// Runs until SIGTERM or SIGINT.
 pub fn run(options: Options) -> ExitStatus {
-    log::open("zramd", Path::new("/"), log::Options { level: options.log_level, ..log::Options::default() });
+    let logs = log::Options { level: options.log_level, never_waits: true, ..log::Options::default() };
+    log::open("zramd", Path::new("/"), logs);
     // Without a device, no set-up service has done it.
     log::hand_over();
     // Before the first thread: a capability is dropped by one only.

@@ -1,14 +1,15 @@
 //! Log messages of the daemon: the level on the bus, who asked for a change, and what is passed to other programs.
 
 use std::collections::HashMap;
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 use logic::log::{Context, Level};
 use service::ROOT;
 use zbus::{OwnedObjectPath, OwnedVariant, Variant};
 
 use crate::support::polkit::Authority;
-use crate::support::private_bus::{PrivateBus, as_user, call, property, quiet_devices, run};
+use crate::support::private_bus::{Bus, PrivateBus, as_user, call, client, property, quiet_devices, run};
 use crate::support::{eventually, has_program, skip};
 
 const LOG_CONTROL: &str = "/org/freedesktop/LogControl1";
@@ -156,6 +157,33 @@ fn each_change_names_its_caller_also_to_the_worker() {
         assert_eq!(context.fields.get(name).map(String::as_str), Some(value), "{passed}");
     }
     assert_eq!(context.level, None::<Level>);
+}
+
+/// Somebody started the daemon with its messages in a pipe, and does not read them.
+#[test]
+fn messages_that_nobody_reads_are_lost_and_stop_nothing() {
+    let _quiet = quiet_devices();
+    let Some(bus) = Bus::start() else { return };
+    let mut command = bus.daemon();
+    command.arg("--log-level=debug").stderr(Stdio::piped());
+    let mut daemon = bus.ready(command);
+    let mut messages = daemon.0.stderr.take().unwrap();
+    run(async {
+        let client = client(bus.address()).await;
+        let ask = async || property::<String>(&client, LOG_CONTROL, INTERFACE, "LogLevel").await;
+        // Each call is at least two lines of 100 bytes, and the pipe takes 64 KiB.
+        for _ in 0..1000 {
+            assert_eq!(ask().await, "debug");
+        }
+        let mut said = vec![0; 32 * 1024];
+        messages.read_exact(&mut said).unwrap();
+        ask().await;
+        drop(daemon);
+        said.clear();
+        messages.read_to_end(&mut said).unwrap();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("messages are lost, because nobody read them\ndebug: "), "{said}");
+    });
 }
 
 /// A user who is refused again and again does not fill the journal.

@@ -14,7 +14,7 @@ use futures_core::Stream;
 use service::ROOT;
 use zbus::message::Flags;
 use zbus::wire::DynamicType;
-use zbus::{Connection, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
+use zbus::{Connection, Message, MessageStream, ObjectPath, OwnedObjectPath, OwnedVariant, Variant};
 
 /// The limit of one user; root may have all subscriptions.
 fn subscribers() -> u32 {
@@ -207,6 +207,41 @@ fn one_user_has_a_share_of_the_subscriptions() {
     let told = told.join().unwrap();
     assert_eq!(told.len(), 6, "{told:?}");
     assert!(told.iter().all(|error| error.contains("org.zramd1.Error.LimitExceeded")), "{told:?}");
+}
+
+/// What is meant for a client that never reads waits at the bus; the daemon waits for nobody.
+#[test]
+fn a_client_that_never_reads_is_not_waited_for() {
+    let _quiet = quiet_devices();
+    let Some(bus) = PrivateBus::start_apart() else { return };
+    let everything: Vec<ObjectPath<'_>> = Vec::new();
+    let subscription = call_of(ROOT, "org.zramd1.Manager", "SubscribeTo", &(100_u32, everything));
+    let describe = call_of(ROOT, "org.zramd1.Manager", "Describe", &());
+    let mut heaps = Vec::new();
+    for _ in 0..2 {
+        let mut deaf: Vec<Raw> = (0..20).map(|_| Raw::connect(&bus.bus().socket())).collect();
+        for client in &mut deaf {
+            client.send(&subscription);
+            (0..100).for_each(|_| client.send(&describe));
+        }
+        run(async {
+            let client = bus.client().await;
+            let mut samples = MessageStream::from(&client);
+            let totals = vec![ObjectPath::try_from(ROOT).unwrap()];
+            call::<_, ()>(&client, ROOT, "org.zramd1.Manager.SubscribeTo", &(100_u32, totals)).await.unwrap();
+            let mut seen = 0;
+            while seen < 10 {
+                let message = next(&mut samples).await;
+                seen += u32::from(message.header().member().is_some_and(|it| it == "TotalsUpdated"));
+            }
+            let slowest = newcomer(bus.address()).await;
+            assert!(slowest <= PATIENCE, "{slowest:?}");
+        });
+        drop(deaf);
+        heaps.push(afterwards(&bus));
+    }
+    println!("heap: {heaps:?} KiB after each");
+    assert!(heaps[1] <= heaps[0] + GROWTH, "{heaps:?}");
 }
 
 /// A client claims that another one has left the bus; only such signals from the bus itself count.

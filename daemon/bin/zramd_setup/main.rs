@@ -23,7 +23,11 @@ fn open_log(invocation: &Invocation) {
     };
     let context = target.as_ref().and_then(log::context_of_change);
     let root = invocation.root.as_deref().unwrap_or(Path::new("/"));
-    log::open("zramd-setup", root, log::Options { level: invocation.log_level, context, generator });
+    log::open(
+        "zramd-setup",
+        root,
+        log::Options { level: invocation.log_level, context, generator, ..log::Options::default() },
+    );
     if target.is_some() {
         log::hand_over();
     }

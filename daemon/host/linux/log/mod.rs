@@ -61,6 +61,8 @@ pub struct Options {
     /// Whether systemd runs the program as a generator, before the journal: warnings go to the kernel log, the rest to a file, which
     /// [`hand_over`] reads.
     pub generator: bool,
+    /// Whether messages that nobody reads from standard error are lost, also those of programs that this one starts.
+    pub never_waits: bool,
 }
 
 struct Log {
@@ -132,6 +134,9 @@ pub fn open(identifier: &'static str, root: &Path, options: Options) {
     let [results, notices] = [is_journal(rustix::stdio::stdout()), is_journal(rustix::stdio::stderr())];
     let passed = std::env::var_os(CONTEXT).map(|json| Context::parse(&json.to_string_lossy()));
     let context = passed.or(options.context).unwrap_or_default();
+    if options.never_waits || context.never_waits {
+        out::never_wait();
+    }
     let from_environment = word("SYSTEMD_LOG_LEVEL", &mut wrong);
     let level = options.level.or(context.level).or(from_environment).or_else(|| {
         let cmdline = (notices || options.generator).then(|| files::cmdline(root))?;
@@ -215,7 +220,7 @@ pub fn context() -> Context {
         }
     });
     let level = Some(level()).filter(|level| *level != Level::default());
-    Context { level, fields }
+    Context { level, fields, never_waits: out::never_waits() }
 }
 
 /// Passes the context to a program of ours.
