@@ -9,7 +9,7 @@ use service::ROOT;
 use zbus::{OwnedObjectPath, OwnedVariant, Variant};
 
 use crate::support::polkit::Authority;
-use crate::support::private_bus::{Bus, PrivateBus, as_user, call, client, property, quiet_devices, run};
+use crate::support::private_bus::{Bus, NOBODY, PrivateBus, as_user, call, client, property, quiet_devices, run};
 use crate::support::{eventually, has_program, skip};
 
 const LOG_CONTROL: &str = "/org/freedesktop/LogControl1";
@@ -17,8 +17,6 @@ const INTERFACE: &str = "org.freedesktop.LogControl1";
 const SET: &str = "org.freedesktop.DBus.Properties.Set";
 const INVALID: &str = "org.freedesktop.DBus.Error.InvalidArgs";
 const DENIED: &str = "org.freedesktop.DBus.Error.AccessDenied";
-/// The user ID of `nobody`. The bus accepts only users in `/etc/passwd`, where it always is.
-const USER: u32 = 65534;
 
 type Options = HashMap<String, OwnedVariant>;
 
@@ -106,7 +104,7 @@ fn busctl_changes_the_level_and_a_user_does_not() {
         .status();
     assert!(set.unwrap().success());
     assert_eq!(String::from_utf8(busctl(&["get-property"]).stdout).unwrap(), "s \"notice\"\n");
-    as_user(USER, &bus, async |client| {
+    as_user(NOBODY, &bus, async |client| {
         assert_eq!(property::<String>(&client, LOG_CONTROL, INTERFACE, "LogLevel").await, "notice");
         let refused: Result<(), String> =
             call(&client, LOG_CONTROL, SET, &(INTERFACE, "LogLevel", Variant::from("debug"))).await;
@@ -127,7 +125,7 @@ fn each_change_names_its_caller_also_to_the_worker() {
     let authority = Authority::start(bus.address());
     authority.allow(&["org.zramd1.benchmark"]);
     let pid = std::process::id();
-    let (refused, job) = as_user(USER, &bus, async |client| {
+    let (refused, job) = as_user(NOBODY, &bus, async |client| {
         set(&client, "LogLevel", "debug").await.unwrap_err();
         let refused: Result<OwnedObjectPath, String> =
             call(&client, ROOT, "org.zramd1.Manager.Reload", &Options::new()).await;
@@ -138,7 +136,7 @@ fn each_change_names_its_caller_also_to_the_worker() {
         (refused, job)
     });
     assert_eq!(refused, Err(DENIED.to_owned()));
-    let who = |action: &str| format!("(for uid {USER}, pid {pid}, org.zramd1.{action})\n");
+    let who = |action: &str| format!("(for uid {NOBODY}, pid {pid}, org.zramd1.{action})\n");
     eventually("the job has ended", || bus.bus().said().contains(&who("benchmark")));
     let said = bus.bus().said();
     let line = said.lines().find(|line| line.contains("Reload of /org/zramd1 refused: ")).unwrap();
@@ -149,7 +147,7 @@ fn each_change_names_its_caller_also_to_the_worker() {
     for (name, value) in [
         ("ZRAMD_JOB", number),
         ("ZRAMD_JOB_TYPE", "benchmark"),
-        ("ZRAMD_CALLER_UID", &USER.to_string()),
+        ("ZRAMD_CALLER_UID", &NOBODY.to_string()),
         ("ZRAMD_CALLER_PID", &pid.to_string()),
         ("ZRAMD_POLKIT_ACTION", "org.zramd1.benchmark"),
         ("ZRAMD_METHOD", "Run"),
@@ -195,7 +193,7 @@ fn refusals_of_a_user_are_few_lines() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let _authority = Authority::start(bus.address());
-    as_user(USER, &bus, async |client| {
+    as_user(NOBODY, &bus, async |client| {
         for _ in 0..60 {
             let refused: Result<OwnedObjectPath, String> =
                 call(&client, ROOT, "org.zramd1.Manager.Reload", &Options::new()).await;

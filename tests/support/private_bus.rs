@@ -360,6 +360,9 @@ pub async fn client(address: &str) -> Connection {
     zbus::connection::Builder::address(address).build().await.unwrap()
 }
 
+/// The user ID of `nobody`. The bus accepts only users in `/etc/passwd`, where it always is.
+pub const NOBODY: u32 = 65534;
+
 /// Runs `does` with a connection of another user.
 pub fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connection) -> T + Send) -> T {
     std::thread::scope(|scope| {
