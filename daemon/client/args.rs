@@ -15,13 +15,13 @@ use logic::init::Profile;
 use logic::log::Level;
 use logic::order::Benchmark;
 
-/// Shows and controls compressed memory.
+/// Show and control compressed memory.
 #[derive(Debug, Default, Parser)]
 #[command(
     name = "zramdctl",
     version,
-    about = "Shows and controls compressed memory",
-    long_about = "Shows and controls compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
+    about = "Show and control compressed memory",
+    long_about = "Show and control compressed memory: zram swap, zram file systems and RAM disks.\n\nRead-only commands need neither root nor the daemon. Changes go through zramd.service.",
     after_help = "Without a command, devices and RAM disks are listed; the options of list and names of devices are understood. So are zramctl's options to set up devices: -f -s SIZE [-a ALGORITHM] sets up an unused device, with nothing on it, and prints its name; DEVICE -s SIZE sets up that one; -f alone prints the first that is unused; -r DEVICE... resets devices that are not in use.\n`zramdctl help COMMAND` explains a command.",
     subcommand_value_name = "COMMAND",
     max_term_width = 100
@@ -187,7 +187,7 @@ pub enum Command {
         /// prometheus (also for the text-file collector of its node exporter) or openmetrics
         #[arg(long, value_enum, hide_possible_values = true, default_value_t = StatsFormat::Prometheus, conflicts_with = "json")]
         format: StatsFormat,
-        /// Answer HTTP requests on the listening socket on standard input, as zramd-metrics.socket asks
+        /// Answer HTTP requests on the listening socket on standard input, as zramd-metrics.socket passes it
         #[arg(long, conflicts_with_all = ["names", "format", "json"])]
         http: bool,
         /// Form of the result
@@ -201,14 +201,14 @@ pub enum Command {
         /// Form of the result; short is one object a line
         #[command(flatten)]
         form: JsonForm,
-        /// Also print the counters, this often (milliseconds, at least 100)
+        /// Also print the counters, at this interval (milliseconds, at least 100)
         #[arg(long, value_name = "MILLISECONDS")]
         stats: Option<u32>,
     },
     /// Look for problems, and print what to do about each
     ///
     /// Also says which program ends processes when memory runs out, which were ended since boot, and what hibernation lacks. Without root,
-    /// only members of systemd-journal see their names.
+    /// only members of the group systemd-journal see their names.
     Doctor(JsonForm),
     /// Write a report about this machine that can be sent to others
     ///
@@ -230,7 +230,7 @@ pub enum Command {
     },
     /// Print the configuration with the origin of each key
     ///
-    /// As JSON also defaults, and what follows from each value.
+    /// JSON also has the defaults, and what each value comes to on this machine.
     CatConfig(JsonForm),
     /// Show what `reload` would change and refuse
     ///
@@ -251,7 +251,7 @@ pub enum Command {
     Overrides(JsonForm),
     /// Change keys of a device or RAM disk, now and at every boot
     ///
-    /// These are sizes, algorithms, priority and limits; `edit` is for all others.
+    /// These are sizes, algorithms, the priority and limits; use `edit` for all others.
     Set(Set),
     /// Remove keys that `set` assigned, or overrides
     ///
@@ -323,7 +323,7 @@ pub enum Command {
     Init(Init),
     /// Remove everything that zramd set up, and disable it at boot
     ///
-    /// It asks before. Configuration and snapshots are kept.
+    /// It asks first. Configuration and snapshots are kept.
     Off(Off),
     /// Translate the configuration of another program
     Import(Import),
@@ -353,7 +353,7 @@ pub struct Init {
     /// Write without asking
     #[arg(short, long)]
     pub yes: bool,
-    /// Then enable and start zramd.service, or have it read its configuration again
+    /// Then enable and start zramd.service, and measure which algorithm is best
     #[arg(long, conflicts_with = "root")]
     pub now: bool,
     /// Only print the proposal; needs no rights
@@ -512,7 +512,7 @@ pub struct Change {
     /// Discard contents that would be lost
     #[arg(short, long)]
     pub force: bool,
-    /// Do not wait for the end
+    /// Do not wait for the job to end
     #[arg(long)]
     pub no_block: bool,
 }
@@ -707,7 +707,7 @@ pub enum Swap {
 /// Whether to wait.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct NoBlock {
-    /// Do not wait for the end
+    /// Do not wait for the job to end
     #[arg(long)]
     pub no_block: bool,
 }
@@ -747,13 +747,13 @@ pub struct BenchRun {
     /// Read 2^N pages at once with every algorithm, for each N, for example 0-3
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clusters)]
     pub page_cluster: Vec<RangeInclusive<u8>>,
-    /// What counts: latency, balanced or capacity, instead of what the configuration says; the verdict is not kept if that is another
+    /// Profile: latency, balanced or capacity, instead of that of the configuration; the verdict is not kept if they differ
     #[arg(long, value_name = "NAME", value_parser = ["latency", "balanced", "capacity"], hide_possible_values = true)]
     pub profile: Option<String>,
-    /// Threads for the throughput, four for each CPU at most; otherwise one for each
+    /// Threads for the throughput, at most four for each CPU; by default one for each
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// How long to measure, 0.5 to 600; more is more exact
+    /// Time to measure, 0.5 to 600; longer is more exact
     #[arg(long, value_name = "NUMBER", value_parser = seconds)]
     pub seconds: Option<f64>,
     /// Draw a chart into this file (SVG)
@@ -767,7 +767,7 @@ pub struct BenchRun {
 /// `bench show`.
 #[derive(Debug, Default, Args)]
 pub struct BenchShow {
-    /// Add a weighted sum of latency, ratio and throughput, for example latency=0.4,ratio=0.4,throughput=0.2; it decides nothing
+    /// Add a weighted sum of latency, ratio and throughput, for example latency=0.4,ratio=0.4,throughput=0.2; it has no effect on the verdict
     #[arg(long, value_name = "WEIGHTS", value_parser = Weights::parse, conflicts_with = "json")]
     pub weights: Option<Weights>,
     /// Draw a chart into this file (SVG)

@@ -127,7 +127,7 @@ pub fn page() -> io::Result<String> {
     ));
     out.push_str(&tagged(
         "SYSTEMD_PAGERSECURE",
-        "Whether the pager may not run programs. If it is not set, that is so after sudo and the like, and the pager is less then.",
+        "A true value keeps the pager from running programs; the pager is less then. If it is not set, this is so after sudo, pkexec and doas.",
     ));
     out.push_str(&tagged(
         "SYSTEMD_LOG_LEVEL, SYSTEMD_LOG_TARGET",
