@@ -18,7 +18,7 @@ Publishes statistics and control of compressed memory on the system bus, as org.
                        without systemd. DBUS_SYSTEM_BUS_ADDRESS chooses the bus.
       --log-level WORD one of emerg, alert, crit, err, warning, notice, info, debug and trace; without it, that of
                        SYSTEMD_LOG_LEVEL, or of zramd.log_level= or systemd.log_level= on the kernel command line
-  -h, --help           print this
+  -h, --help           print a short help
   -V, --version        print the version
 ";
 

@@ -23,7 +23,7 @@ Commands that change the machine (as root):
   up vm|zswap          apply [vm] or [zswap] for swap that systemd activates
   down NAME            remove one device (zramN) or RAM disk (ramdisk.NAME), or undo vm, zswap
 
-Commands that only look:
+Commands that do not change the machine:
   plan                 show what `apply` would do, and why
   check [FILE...]      look for mistakes in the configuration, or in these files
   status               show what zramd has set up
@@ -41,13 +41,13 @@ Options:
   -r, --root DIR       take configuration, /proc/meminfo and /proc/cmdline from below DIR
                        (plan, check and generate only)
       --json           print JSON (plan only)
-      --managed        systemd activates (propose only)
+      --managed        systemd activates swap and mounts (propose only)
       --force          discard contents that would be lost (propose and carry-out only)
       --set JSON       with these lasting changes (propose only)
       --edit JSON      with this edit of a drop-in (propose only)
       --log-level WORD one of emerg, alert, crit, err, warning, notice, info, debug and trace; without it, that of
                        SYSTEMD_LOG_LEVEL, or of zramd.log_level= or systemd.log_level= on the kernel command line
-  -h, --help           print this
+  -h, --help           print a short help
   -V, --version        print the version
 
 Exit status: 0 done, 1 failed or wrong configuration, 2 wrong usage, 4 no such device,
