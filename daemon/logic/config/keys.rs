@@ -10,7 +10,7 @@ use crate::proc::HIGHEST_DEVICE;
 pub mod device {
     use super::{Bool, Integer, Key, Text, Type, Unset, key};
 
-    pub const ENABLED: Key = key("enabled", Type::Bool, Bool(true), "false", "Whether the section is used. Switches off a section that a lower file brings.");
+    pub const ENABLED: Key = key("enabled", Type::Bool, Bool(true), "false", "Whether the section is used; false disables one of a file with lower precedence.");
     pub const ZRAM_SIZE: Key = key("zram-size", Type::Size { none: false }, Text("min(ram / 2, 4GiB)"), "\"min(ram / 2, 4GiB)\"", "Uncompressed size of the device: how much can be stored, not how much memory it takes.");
     pub const ZRAM_FRACTION: Key = key("zram-fraction", Type::Number, Unset("none"), "0.5", "Size as a share of RAM, in whole MiB. Instead of zram-size.");
     pub const MAX_ZRAM_SIZE: Key = key("max-zram-size", Type::Size { none: true }, Unset("none"), "\"8GiB\"", "Upper bound of the size, whichever way it is given. Alone it caps half of the RAM.");
@@ -104,7 +104,7 @@ pub mod benchmark {
     use super::{Key, Text, Type, key};
 
     pub const WHEN: Key = key("when", Type::Word(&["idle", "boot", "never"]), Text("idle"), "\"idle\"", "When to measure which algorithm \"auto\" stands for: when the machine is idle after boot, and again on a later day with better sample pages; before devices are set up, which delays them by about two seconds, longer on a slow processor; or only by `zramdctl bench run`.");
-    pub const PROFILE: Key = key("profile", Type::Word(&["latency", "balanced", "capacity"]), Text("balanced"), "\"balanced\"", "What a page of memory is worth, as processor time, when algorithms are compared: \"balanced\" 1 ms, \"capacity\" 10 ms, \"latency\" 0.1 ms. balanced is as capacity on a machine that has been short of memory, and as latency on one that swaps in all the time although swap has room.");
+    pub const PROFILE: Key = key("profile", Type::Word(&["latency", "balanced", "capacity"]), Text("balanced"), "\"balanced\"", "What a page of memory is worth, as processor time, when algorithms are compared: \"balanced\" 1 ms, \"capacity\" 10 ms, \"latency\" 0.1 ms. On a machine that has been short of memory, \"balanced\" counts as \"capacity\"; on one that swaps in all the time although swap has room, as \"latency\".");
     pub const SAMPLE: Key = key("sample", Type::Word(&["public", "swap", "processes"]), Text("public"), "\"public\"", "Which pages are compressed: generated ones and files that every user may read, mixed so that they compress like what the swap stores; pages in the swap; or pages in the memory of running processes. The last two read private data.");
 
     /// In the order of the example file.
@@ -162,7 +162,7 @@ pub mod maintenance {
     pub const WRITEBACK_DEVICE: Key = key("writeback.device", Type::Path, Unset("none"), "\"/dev/disk/by-partlabel/zram-wb\"", "Backing device of the first compressed swap that has no writeback-device of its own.");
     pub const WRITEBACK_DAILY_BUDGET: Key = key("writeback.daily-budget", Type::Size { none: false }, Text("1GiB"), "\"1GiB\"", "Upper bound of what is written in any 24 hours, across restarts. Counts as spent if the amount is unknown.");
     pub const WRITEBACK_RUN_BUDGET: Key = key("writeback.run-budget", Type::Size { none: false }, Text("300MiB"), "\"300MiB\"", "Upper bound of one run. For runs of the timer, it is multiplied by the share of memory in use.");
-    pub const WRITEBACK_IDLE_AGE: Key = key("writeback.idle-age", Type::Span { least: 0, never: false }, Text("20h"), "\"20h\"", "How long a page must be idle when memory is full; suspend does not count. Under pressure, younger pages follow the oldest until run-budget is written: down to five minutes, under severe pressure one minute, under critical pressure 15 seconds. Where the kernel does not track access times, all are written that were not used for so long.");
+    pub const WRITEBACK_IDLE_AGE: Key = key("writeback.idle-age", Type::Span { least: 0, never: false }, Text("20h"), "\"20h\"", "How long a page must be idle when memory is full; suspend does not count. Under pressure, younger pages follow the oldest, down to five minutes, under severe pressure one minute, under critical pressure 15 seconds, until run-budget is written or compressed swap takes 10 % of the memory (critical: 5 %). Where the kernel does not track access times, all are written that were not used for the shortest of these times.");
     pub const WRITEBACK_MAX_IDLE_AGE: Key = key("writeback.max-idle-age", Type::Span { least: 0, never: false }, Unset("5 hours above idle-age"), "\"25h\"", "The same on an empty machine.");
     pub const WRITEBACK_HUGE: Key = key("writeback.huge", Type::Bool, Bool(false), "true", "Whether incompressible pages are written without being idle, except while memory is short.");
     pub const PRESSURE_ENABLED: Key = key("pressure.enabled", Type::Bool, Unset("true with writeback or another of its keys, otherwise false"), "true", "Whether zramd watches memory pressure: it reports it, and warns of swap that is full or fails. With recompress or writeback, it shortens the ages above and compacts. Needs Linux 5.13.");
