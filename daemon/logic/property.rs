@@ -156,8 +156,8 @@ impl Properties for Machine {
             property("ConfigFiles", Signal::Change, |at| Value::Texts(at.view.files.clone()), "Configuration files that were read, lowest precedence first."),
             property("Configuration", Signal::Invalidation, |at| Value::Settings(at.view.settings.clone()), "Each key of each section that is used: section, key, the value as TOML, as written; what follows from it on this machine (a size in bytes or a span of time in seconds as t, b, x, d, s, or a list of text as as; an empty string if nothing does, because of a mistake); where it comes from: `default`, `file` or `override`; file and line, empty and 0 for a default. Keys without a value and without a default are missing."),
             property("Overrides", Signal::Change, |at| Value::Fives(at.view.overrides.iter().map(override_row).collect()), "What holds until the next boot instead of the configuration: section (`zramN` or `ramdisk.NAME`), key, value as TOML, what the configuration says, or empty, and the command that left it, or empty: `create`, `remove`, `resize`, `limit`, `swap off`, `ramdisk resize` or `set`. UnsetOverride removes it."),
-            property("VmSettings", Signal::Change, |at| Value::Fours(at.snapshot.vm.iter().map(setting_row).collect()), "Settings of the kernel that zramd has changed for compressed swap: name, value now, what zramd set it to, and what it was before and will be again. Changes by other programs are kept."),
-            property("PressureLevel", Signal::Change, |at| text(at.snapshot.pressure.word()), "How short memory is, where `[maintenance]` asks to follow that: `none`, `moderate`, `severe` or `critical`."),
+            property("VmSettings", Signal::Change, |at| Value::Fours(at.snapshot.vm.iter().map(setting_row).collect()), "Settings of the kernel that zramd has changed for compressed swap: name, value now, value that zramd set, and value that will be restored. Changes by other programs are kept."),
+            property("PressureLevel", Signal::Change, |at| text(at.snapshot.pressure.word()), "The level of memory pressure, if `[maintenance]` enables it: `none`, `moderate`, `severe` or `critical`."),
             property("PressureReason", Signal::Change, |at| text(&at.snapshot.pressure_reason), "Why: how much of the time tasks waited for memory, and what compressed swap holds; empty at the level `none`."),
             property("LastMaintenanceMonotonic", Signal::Change, |at| Value::U64(at.snapshot.maintenance.ended_monotonic_usec), "When maintenance last ended, in microseconds since boot (CLOCK_MONOTONIC); 0 when it has not run."),
             property("MaintenanceActions", Signal::Change, |at| Value::Fives(at.snapshot.maintenance.actions.iter().map(action_row).collect()), "What it did then, in this order: device, action (`recompress`, `write-back`, `compact`, `mark-idle`), which pages, the reason, what came of it."),
@@ -171,8 +171,8 @@ impl Properties for Machine {
             property("ZswapMemoryLimitBytes", Signal::Change, |at| Value::U64(zswap(at, |zswap| zswap.memory_limit_bytes)), "Most memory that it takes (`max_pool_percent`)."),
             property("ZswapOriginalDataBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.original_data_bytes)), "Uncompressed bytes stored (`Zswapped` of /proc/meminfo)."),
             property("ZswapMemoryUsedBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.memory_used_bytes)), "Memory that holds them (`Zswap` of /proc/meminfo)."),
-            property("ZswapCompressionRatio", Signal::None, |at| Value::F64(zswap(at, |zswap| zswap.compression_ratio)), "The one divided by the other; 0 when nothing is stored."),
-            property("ZswapSavedBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.saved_bytes)), "The one less the other; at least 0."),
+            property("ZswapCompressionRatio", Signal::None, |at| Value::F64(zswap(at, |zswap| zswap.compression_ratio)), "ZswapOriginalDataBytes divided by ZswapMemoryUsedBytes; 0 when nothing is stored."),
+            property("ZswapSavedBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.saved_bytes)), "ZswapOriginalDataBytes less ZswapMemoryUsedBytes; at least 0."),
             property("ZswapReadBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.read_bytes)), "Uncompressed bytes read from it since boot (`zswpin` of /proc/vmstat)."),
             property("ZswapWrittenBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.written_bytes)), "Uncompressed bytes stored since boot (`zswpout` of /proc/vmstat)."),
             property("ZswapBackingWrittenBytes", Signal::None, |at| Value::U64(zswap(at, |zswap| zswap.backing_written_bytes)), "Bytes written back to swap on disks since boot (`zswpwb` of /proc/vmstat)."),
@@ -186,7 +186,7 @@ impl Properties for Machine {
             property("SwapFreeBytes", Signal::None, |at| Value::U64(at.snapshot.memory.swap_free_bytes), "What of it is free (`SwapFree`)."),
             property("SwappedInBytes", Signal::None, |at| Value::U64(at.snapshot.memory.swapped_in_bytes), "Bytes read from all swap since boot (`pswpin` of /proc/vmstat)."),
             property("SwappedOutBytes", Signal::None, |at| Value::U64(at.snapshot.memory.swapped_out_bytes), "Bytes written to it since boot (`pswpout` of /proc/vmstat)."),
-            property("MemoryStalledUSec", Signal::None, |at| Value::U64(at.snapshot.memory.stalled_usec), "Time since boot in which some task waited for memory, in microseconds (`some` of /proc/pressure/memory); 0 if the kernel does not tell."),
+            property("MemoryStalledUSec", Signal::None, |at| Value::U64(at.snapshot.memory.stalled_usec), "Time since boot in which some task waited for memory, in microseconds (`some` of /proc/pressure/memory); 0 if unknown."),
         ]
         .into_iter()
     }

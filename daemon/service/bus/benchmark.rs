@@ -250,8 +250,7 @@ impl Benchmark {
         request.run(run).await
     }
 
-    /// Makes swap anew in which next to nothing is stored, where the verdict is another algorithm than the one in use. There are no
-    /// options yet.
+    /// Recreates nearly empty swap whose algorithm is not that of the verdict. There are no options yet.
     #[zbus(out_args("job"))]
     async fn adopt(
         &self,

@@ -61,8 +61,8 @@ impl Device {
         stats_map(device).into_iter().map(owned).collect()
     }
 
-    /// Gives it another size, until the next boot. Swap is moved through memory; a file system is refused unless the
-    /// option `force` is true, because its contents would be lost.
+    /// Changes its size until the next boot. Swap is moved through memory; a file system is refused unless the option `force` is
+    /// true, because its contents would be lost.
     #[zbus(out_args("job"))]
     async fn resize(
         &self,
@@ -99,7 +99,7 @@ impl Device {
         request.run(self.core.compact(&self.name)).await
     }
 
-    /// Forgets the peak of the memory used.
+    /// Resets the peak of the memory used.
     async fn reset_peak(
         &self,
         #[zbus(connection)] connection: &Connection,
@@ -121,8 +121,8 @@ impl Device {
         request.run(self.core.maintain_device(&self.name, Only::MarkIdle(None), &options)).await
     }
 
-    /// Compresses pages again with a secondary algorithm. Without the option `pages` (s: `idle`, `huge` or `huge-idle`, as they are
-    /// marked) those are idle that the configuration says.
+    /// Compresses pages again with a secondary algorithm: those of the option `pages` (s: `idle`, `huge` or `huge-idle`, as they are
+    /// marked), without it those that are idle according to the configuration.
     #[zbus(out_args("job"))]
     async fn recompress(
         &self,
@@ -146,7 +146,7 @@ impl Device {
         request.run(self.core.maintain_device(&self.name, Only::WriteBack(None), &options)).await
     }
 
-    /// One sample, as from GetStats; sent to those only who called Subscribe or SubscribeTo of the manager.
+    /// One sample, as from GetStats; sent only to callers of Subscribe or SubscribeTo of the manager.
     #[zbus(signal)]
     pub(crate) async fn stats_updated(
         emitter: &SignalEmitter<'_>,

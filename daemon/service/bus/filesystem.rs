@@ -38,8 +38,8 @@ pub(crate) const USAGE: [&str; 2] = ["SizeBytes", "UsedBytes"];
 /// A mounted file system on a zram device.
 #[interface(name = "org.zramd1.Filesystem")]
 impl Filesystem {
-    /// SizeBytes and UsedBytes of one moment, and StatsTimestampMonotonic, microseconds since boot (CLOCK_MONOTONIC); sent to those
-    /// only who called SubscribeTo of the manager.
+    /// SizeBytes and UsedBytes of one sample, and StatsTimestampMonotonic, microseconds since boot (CLOCK_MONOTONIC); sent only to
+    /// callers of SubscribeTo of the manager.
     #[zbus(signal)]
     pub(crate) async fn usage_updated(
         emitter: &SignalEmitter<'_>,

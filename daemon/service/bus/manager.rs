@@ -137,8 +137,8 @@ impl Manager {
         path(device_path(&request.run(self.core.create(&options, caller)).await?))
     }
 
-    /// Takes a device away, and with it what CreateDevice asked for. One that is configured in a file is off until the
-    /// next boot, or until ActivateDevice. The option `force` (b) discards the contents of a file system.
+    /// Removes a device, and the override of CreateDevice. One that is configured in a file is off until the next boot, or until
+    /// ActivateDevice. The option `force` (b) discards the contents of a file system.
     #[zbus(out_args("job"))]
     async fn remove_device(
         &self,
@@ -152,8 +152,7 @@ impl Manager {
         request.run(self.core.remove(&name, &options)).await
     }
 
-    /// Brings a device into use that was switched off, by its name: it may have no object at the moment. There are no
-    /// options yet.
+    /// Activates a device that was switched off, by its name: it may have no object then. There are no options yet.
     #[zbus(out_args("job"))]
     async fn activate_device(
         &self,
@@ -167,9 +166,8 @@ impl Manager {
         request.run(self.core.activate(&name, &options)).await
     }
 
-    /// Removes what holds until the next boot of a device or RAM disk, by its name or section, and brings that one in line with
-    /// the configuration; one that CreateDevice made goes. What cannot be done is refused, and the override stays. The option
-    /// `force` is as for Reload.
+    /// Removes the overrides of a device or RAM disk, by its name or section, and applies the configuration to it; a device of
+    /// CreateDevice is removed. What cannot be done is refused, and the override stays. The option `force` is as for Reload.
     #[zbus(out_args("job"))]
     async fn unset_override(
         &self,
@@ -197,7 +195,7 @@ impl Manager {
         self.core.planned(&options).await.map(planned)
     }
 
-    /// What Configure would do with the same arguments, as Plan tells it. With the option `runtime`, keys of the section of a device
+    /// What Configure would do with the same arguments, in the form of Plan. With the option `runtime`, keys of the section of a device
     /// that is not configured are those of CreateDevice, for root and for other callers, and `enabled` = false (b) is RemoveDevice.
     #[zbus(out_args("changes"))]
     async fn plan_configure(
@@ -257,7 +255,7 @@ impl Manager {
         request.run(self.core.maintain_now(&options)).await
     }
 
-    /// Memory has become shorter, or less so; the reason says how much of the time tasks waited for it.
+    /// The level of memory pressure has changed; the reason says how much of the time tasks waited for memory.
     #[zbus(signal)]
     pub(crate) async fn pressure_changed(
         emitter: &SignalEmitter<'_>,
@@ -274,8 +272,8 @@ impl Manager {
             .map_err(|error| Error::new(ErrorKind::Failed, format!("write JSON: {error}")))
     }
 
-    /// Has StatsUpdated of every device sent to the caller, at this interval (100 ms to an hour), until Unsubscribe or
-    /// until the caller leaves the bus. A second call changes the interval.
+    /// Sends StatsUpdated of every device to the caller, at this interval (100 ms to an hour), until Unsubscribe or until the caller
+    /// leaves the bus. A second call changes the interval.
     async fn subscribe(&self, interval_ms: u32, #[zbus(header)] call: Header<'_>) -> Result<()> {
         self.core.subscribe(&call, interval(interval_ms), Selection::Devices, None).await
     }
@@ -307,15 +305,15 @@ impl Manager {
         self.core.subscribe(&call, interval(interval_ms), selection, Some(time)).await
     }
 
-    /// The totals of one moment: those of the properties for memory, swap, zswap and all devices, and StatsTimestampMonotonic,
-    /// microseconds since boot (CLOCK_MONOTONIC); sent to those only who called SubscribeTo.
+    /// The totals of one sample: those of the properties for memory, swap, zswap and all devices, and StatsTimestampMonotonic,
+    /// microseconds since boot (CLOCK_MONOTONIC); sent only to callers of SubscribeTo.
     #[zbus(signal)]
     pub(crate) async fn totals_updated(
         emitter: &SignalEmitter<'_>,
         stats: HashMap<&str, Variant<'_>>,
     ) -> zbus::Result<()>;
 
-    /// Ends that.
+    /// Ends the subscription of the caller.
     fn unsubscribe(&self, #[zbus(header)] call: Header<'_>) -> Result<()> {
         self.core.unsubscribe(&caller::name_of(&call)?);
         Ok(())

@@ -100,7 +100,7 @@ impl Ramdisk {
         request.run(self.core.work_on_ramdisk("verify", order, &options)).await
     }
 
-    /// Saves what is in it, takes it away, and brings it back filled from a snapshot; 0 is the newest before that save. It is refused while
+    /// Saves it, unmounts it, and mounts it again with the contents of a snapshot; 0 is the newest before that save. It is refused while
     /// the RAM disk is in use; the error names the processes. There are no options yet.
     #[zbus(out_args("job"))]
     async fn restore(
@@ -144,7 +144,7 @@ impl Ramdisk {
         request.run(self.core.work_on_ramdisk(verb, order, &options)).await
     }
 
-    /// Gives it another size until the next boot, in bytes. What lies on zram cannot change its size while it is in use.
+    /// Changes its size until the next boot, in bytes. A RAM disk on zram cannot change its size while it is in use.
     #[zbus(out_args("job"))]
     async fn resize(
         &self,
@@ -158,8 +158,8 @@ impl Ramdisk {
         request.run(self.core.resize_ramdisk(&self.name, size_bytes, &options)).await
     }
 
-    /// SizeBytes, UsedBytes, FreeBytes and FreeInodes of one moment, and StatsTimestampMonotonic, microseconds since boot
-    /// (CLOCK_MONOTONIC); sent to those only who called SubscribeTo of the manager.
+    /// SizeBytes, UsedBytes, FreeBytes and FreeInodes of one sample, and StatsTimestampMonotonic, microseconds since boot
+    /// (CLOCK_MONOTONIC); sent only to callers of SubscribeTo of the manager.
     #[zbus(signal)]
     pub(crate) async fn space_updated(
         emitter: &SignalEmitter<'_>,
