@@ -38,11 +38,11 @@ pub(crate) fn hand_to_log(results: bool, notices: bool) {
     NOTICES_TO_LOG.store(notices, Ordering::Relaxed);
 }
 
-/// Whether messages that nobody reads from standard error are lost.
+/// Whether messages that are not read from standard error are lost.
 static NEVER_WAITS: AtomicBool = AtomicBool::new(false);
 /// How many are lost since the last that was read.
 static LOST: Mutex<u64> = Mutex::new(0);
-/// Time to wait for a reader. After that, messages are lost at once until somebody reads.
+/// Time to wait for a reader. After that, messages are lost at once until one reads again.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// Bytes that a pipe takes without waiting when poll(2) says that it can be written (pipe(7)).
 const PIPE_BUF: usize = 4096;
@@ -201,12 +201,11 @@ pub fn forward(bytes: &[u8]) {
     };
 }
 
-/// Writes a message to a file that may be a pipe or a socket, unless nobody reads it; the next one that is read says how many were
-/// lost.
+/// Writes a message to a file that may be a pipe or a socket. One that is not read in time is lost; the next one says how many were.
 fn write_or_lose(file: &mut (impl Write + AsFd), bytes: &[u8], lost: &mut u64) {
     let at_once = Timespec::default();
     if *lost > 0 && takes_more(file, &at_once) {
-        let said = format!("warning: {lost} messages are lost, because nobody read them\n");
+        let said = format!("warning: {lost} messages are lost, because they were not read\n");
         file.write_all(said.as_bytes()).ok();
         *lost = 0;
     }
@@ -236,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_that_nobody_reads_are_lost_and_counted() {
+    fn messages_that_are_not_read_are_lost_and_counted() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let mut writer = File::from(OwnedFd::from(writer));
         let mut lost = 0;
@@ -252,7 +251,7 @@ mod tests {
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();
         assert!(
-            rest.starts_with("warning: ") && rest.ends_with("because nobody read them\nagain\n"),
+            rest.starts_with("warning: ") && rest.ends_with("because they were not read\nagain\n"),
             "{rest}"
         );
         assert_eq!(lost, 0);

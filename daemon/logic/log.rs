@@ -141,7 +141,7 @@ pub struct Context {
     /// Names of the journal, such as `ZRAMD_JOB`, with values.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
-    /// Whether messages that nobody reads from standard error are lost, as those of the daemon, which may not wait.
+    /// Whether messages that are not read from standard error are lost, as those of the daemon, which may not wait.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_waits: bool,
 }
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(Context::parse(&context.json()), context);
         let long = "ä".repeat(LONGEST);
         let fields = BTreeMap::from([("ZRAMD_JOB".to_owned(), long)]);
-        let context = Context::parse(&Context { level: None, fields }.json());
+        let context = Context::parse(&Context { fields, ..Context::default() }.json());
         assert_eq!(context.fields["ZRAMD_JOB"].len(), LONGEST);
         for wrong in ["", "{", "[]", r#"{"level":"loud"}"#, "null"] {
             assert_eq!(Context::parse(wrong), Context::default(), "{wrong}");

@@ -10,7 +10,9 @@ use zbus::{MessageStream, OwnedObjectPath, OwnedVariant, Variant};
 use crate::support::described;
 use crate::support::introspection;
 use crate::support::polkit::Authority;
-use crate::support::private_bus::{NOBODY, PrivateBus, as_user, call, next, objects, property, quiet_devices, run};
+use crate::support::private_bus::{
+    PrivateBus, USER, as_user, call, next, objects, property, quiet_devices, run,
+};
 use crate::support::{can_use_real_kernel, real_kernel_lock, skip, texts};
 use service::action;
 use service::bus::introspection::interfaces;
@@ -145,7 +147,7 @@ fn a_prompt_names_device_and_change() {
     let device =
         run(async { objects(&bus.client().await).await.into_keys().find(|path| path.contains("/device/")) });
     let denied = Err("org.freedesktop.DBus.Error.AccessDenied".to_owned());
-    as_user(NOBODY, &bus, async |client| {
+    as_user(USER, &bus, async |client| {
         let none = HashMap::<&str, Variant<'_>>::new();
         let asks = async |path: &str, method: &str, arguments| {
             let refused: Result<OwnedObjectPath, String> = call(&client, path, method, &arguments).await;

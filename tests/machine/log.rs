@@ -9,7 +9,9 @@ use service::ROOT;
 use zbus::{OwnedObjectPath, OwnedVariant, Variant};
 
 use crate::support::polkit::Authority;
-use crate::support::private_bus::{Bus, NOBODY, PrivateBus, as_user, call, client, property, quiet_devices, run};
+use crate::support::private_bus::{
+    Bus, PrivateBus, USER, as_user, call, client, property, quiet_devices, run,
+};
 use crate::support::{eventually, has_program, skip};
 
 const LOG_CONTROL: &str = "/org/freedesktop/LogControl1";
@@ -104,7 +106,7 @@ fn busctl_changes_the_level_and_a_user_does_not() {
         .status();
     assert!(set.unwrap().success());
     assert_eq!(String::from_utf8(busctl(&["get-property"]).stdout).unwrap(), "s \"notice\"\n");
-    as_user(NOBODY, &bus, async |client| {
+    as_user(USER, &bus, async |client| {
         assert_eq!(property::<String>(&client, LOG_CONTROL, INTERFACE, "LogLevel").await, "notice");
         let refused: Result<(), String> =
             call(&client, LOG_CONTROL, SET, &(INTERFACE, "LogLevel", Variant::from("debug"))).await;
@@ -125,7 +127,7 @@ fn each_change_names_its_caller_also_to_the_worker() {
     let authority = Authority::start(bus.address());
     authority.allow(&["org.zramd1.benchmark"]);
     let pid = std::process::id();
-    let (refused, job) = as_user(NOBODY, &bus, async |client| {
+    let (refused, job) = as_user(USER, &bus, async |client| {
         set(&client, "LogLevel", "debug").await.unwrap_err();
         let refused: Result<OwnedObjectPath, String> =
             call(&client, ROOT, "org.zramd1.Manager.Reload", &Options::new()).await;
@@ -136,7 +138,7 @@ fn each_change_names_its_caller_also_to_the_worker() {
         (refused, job)
     });
     assert_eq!(refused, Err(DENIED.to_owned()));
-    let who = |action: &str| format!("(for uid {NOBODY}, pid {pid}, org.zramd1.{action})\n");
+    let who = |action: &str| format!("(for uid {USER}, pid {pid}, org.zramd1.{action})\n");
     eventually("the job has ended", || bus.bus().said().contains(&who("benchmark")));
     let said = bus.bus().said();
     let line = said.lines().find(|line| line.contains("Reload of /org/zramd1 refused: ")).unwrap();
@@ -147,7 +149,7 @@ fn each_change_names_its_caller_also_to_the_worker() {
     for (name, value) in [
         ("ZRAMD_JOB", number),
         ("ZRAMD_JOB_TYPE", "benchmark"),
-        ("ZRAMD_CALLER_UID", &NOBODY.to_string()),
+        ("ZRAMD_CALLER_UID", &USER.to_string()),
         ("ZRAMD_CALLER_PID", &pid.to_string()),
         ("ZRAMD_POLKIT_ACTION", "org.zramd1.benchmark"),
         ("ZRAMD_METHOD", "Run"),
@@ -157,9 +159,9 @@ fn each_change_names_its_caller_also_to_the_worker() {
     assert_eq!(context.level, None::<Level>);
 }
 
-/// Somebody started the daemon with its messages in a pipe, and does not read them.
+/// The messages of the daemon go to a pipe that is not read.
 #[test]
-fn messages_that_nobody_reads_are_lost_and_stop_nothing() {
+fn messages_that_are_not_read_are_lost_and_stop_nothing() {
     let _quiet = quiet_devices();
     let Some(bus) = Bus::start() else { return };
     let mut command = bus.daemon();
@@ -180,7 +182,7 @@ fn messages_that_nobody_reads_are_lost_and_stop_nothing() {
         said.clear();
         messages.read_to_end(&mut said).unwrap();
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("messages are lost, because nobody read them\ndebug: "), "{said}");
+        assert!(said.contains("messages are lost, because they were not read\ndebug: "), "{said}");
     });
 }
 
@@ -193,7 +195,7 @@ fn refusals_of_a_user_are_few_lines() {
     let _quiet = quiet_devices();
     let Some(bus) = PrivateBus::start() else { return };
     let _authority = Authority::start(bus.address());
-    as_user(NOBODY, &bus, async |client| {
+    as_user(USER, &bus, async |client| {
         for _ in 0..60 {
             let refused: Result<OwnedObjectPath, String> =
                 call(&client, ROOT, "org.zramd1.Manager.Reload", &Options::new()).await;

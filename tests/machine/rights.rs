@@ -11,7 +11,7 @@ use zbus::{Connection, OwnedObjectPath, OwnedVariant, Variant};
 use crate::support::eventually;
 use crate::support::introspection::{self, mutating};
 use crate::support::polkit::Authority;
-use crate::support::private_bus::{NOBODY, as_user, call, run};
+use crate::support::private_bus::{USER, as_user, call, run};
 use crate::support::session::{Session, machine};
 use crate::support::verdict::Verdict;
 
@@ -141,7 +141,7 @@ fn each_method_takes_its_own_action_only() {
             let name = format!("org.zramd1.{interface}.{member}");
             // An allowed call changes nothing: its option is wrong, or it has none and is harmless.
             let wrong = || options(if *member == "CreateDevice" { "name" } else { "no-such-option" }, 5);
-            let result = as_user(NOBODY, session.bus(), async |client| {
+            let result = as_user(USER, session.bus(), async |client| {
                 let (client, name) = (&client, name.as_str());
                 match kinds.as_str() {
                     "" => call::<_, ()>(client, path, name, &()).await,
@@ -202,7 +202,7 @@ fn no_action_lets_a_user_assign_a_key_that_amounts_to_root() {
                     _ => false,
                 };
                 let cell = format!("{held} [{section}] {key}");
-                as_user(NOBODY, bus, async |client| {
+                as_user(USER, bus, async |client| {
                     let client = &client;
                     let try_it = async |method, runtime| {
                         configure(client, method, section, options(key, wrong), runtime).await
@@ -244,7 +244,7 @@ fn no_action_lets_a_user_assign_a_key_that_amounts_to_root() {
         // A dictionary is a file that root reads.
         for key in ["compression-algorithm", "recompression-algorithm"] {
             let keys = || options(key, vec!["lz4", "zstd(dict=/etc/shadow)"]);
-            as_user(NOBODY, bus, async |client| {
+            as_user(USER, bus, async |client| {
                 let method = "org.zramd1.Manager.CreateDevice";
                 let created = call::<_, OwnedObjectPath>(&client, ROOT, method, &keys()).await;
                 assert_eq!(created, Err(DENIED.to_owned()), "{held} {key}");
@@ -270,7 +270,7 @@ fn no_action_lets_a_user_assign_a_key_that_amounts_to_root() {
     let attack: Options = [
         ("zram-size", "16MiB".to_owned()),
         ("mount-point", victim.display().to_string()),
-        ("owner", NOBODY.to_string()),
+        ("owner", USER.to_string()),
         ("options", "suid,dev,exec".to_owned()),
         ("mkfs-options", "-d /root".to_owned()),
     ]
@@ -279,7 +279,7 @@ fn no_action_lets_a_user_assign_a_key_that_amounts_to_root() {
     .collect();
     let create = "org.zramd1.Manager.CreateDevice";
     let tried = attack.clone();
-    let refused = as_user(NOBODY, bus, async |client| {
+    let refused = as_user(USER, bus, async |client| {
         let call =
             client.call_method(Some("org.zramd1"), ROOT, Some("org.zramd1.Manager"), "CreateDevice", &tried);
         call.await.unwrap_err().to_string()
@@ -291,7 +291,7 @@ fn no_action_lets_a_user_assign_a_key_that_amounts_to_root() {
     assert!(!fs::read_to_string("/proc/self/mounts").unwrap().contains(victim.to_str().unwrap()));
 
     // What is left to the user: swap. And root may use every key.
-    let swap = as_user(NOBODY, bus, async |client| {
+    let swap = as_user(USER, bus, async |client| {
         call::<_, OwnedObjectPath>(&client, ROOT, create, &options("zram-size", "16MiB")).await.unwrap()
     });
     session.ok(&["remove", swap.rsplit('/').next().unwrap()]);

@@ -361,7 +361,7 @@ pub async fn client(address: &str) -> Connection {
 }
 
 /// The user ID of `nobody`. The bus accepts only users in `/etc/passwd`, where it always is.
-pub const NOBODY: u32 = 65534;
+pub const USER: u32 = 65534;
 
 /// Runs `does` with a connection of another user.
 pub fn as_user<T: Send>(user: u32, bus: &PrivateBus, does: impl AsyncFnOnce(Connection) -> T + Send) -> T {

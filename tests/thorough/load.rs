@@ -209,7 +209,7 @@ fn one_user_has_a_share_of_the_subscriptions() {
     assert!(told.iter().all(|error| error.contains("org.zramd1.Error.LimitExceeded")), "{told:?}");
 }
 
-/// What is meant for a client that never reads waits at the bus; the daemon waits for nobody.
+/// What is meant for a client that never reads waits at the bus: the daemon does not wait for it.
 #[test]
 fn a_client_that_never_reads_is_not_waited_for() {
     let _quiet = quiet_devices();

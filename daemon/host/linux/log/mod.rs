@@ -61,7 +61,7 @@ pub struct Options {
     /// Whether systemd runs the program as a generator, before the journal: warnings go to the kernel log, the rest to a file, which
     /// [`hand_over`] reads.
     pub generator: bool,
-    /// Whether messages that nobody reads from standard error are lost, also those of programs that this one starts.
+    /// Whether messages that are not read from standard error are lost, also those of programs that this one starts.
     pub never_waits: bool,
 }
 
