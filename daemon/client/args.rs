@@ -536,10 +536,10 @@ pub struct Set {
 /// `unset`.
 #[derive(Debug, Args)]
 pub struct Unset {
-    /// Device or RAM disk, then the keys that `set` assigned; with --runtime, devices and RAM disks
+    /// Device or RAM disk, then the keys that set assigned; with --runtime, devices and RAM disks
     #[arg(required_unless_present = "all", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Remove overrides: those of `create`, `remove`, `resize`, `limit`, `swap off`, `ramdisk resize` and `set --runtime`
+    /// Remove overrides: those of create, remove, resize, limit, swap off, ramdisk resize and set --runtime
     #[arg(long)]
     pub runtime: bool,
     /// All overrides

@@ -35,7 +35,7 @@ pub fn answered(kind: ErrorKind, text: &str) -> Error {
             Error::new(kind, format!("the daemon is not running; start it with {}", how_to_start()))
         }
         ErrorKind::Config => Error::new(kind, format!("{text} (`zramdctl check` shows the place)")),
-        ErrorKind::LosesContents => Error::new(kind, format!("{text} (--force discards them)")),
+        ErrorKind::LosesContents => Error::new(kind, format!("{text} (--force allows it)")),
         _ => Error::new(kind, text),
     }
 }

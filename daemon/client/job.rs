@@ -305,7 +305,7 @@ mod tests {
         // Failures are printed first, with a hint if `--force` would help, and successful targets after them.
         let some =
             finished(Some(lost), &[(None, "zram0: create"), (Some(lost), "zram1: an ext4 would be lost")]);
-        let message = "zram1: an ext4 would be lost (--force discards them)\ndone: zram0: create";
+        let message = "zram1: an ext4 would be lost (--force allows it)\ndone: zram0: create";
         assert_eq!(some.lines(), Err(Error::new(ErrorKind::Partly, message)));
     }
 }

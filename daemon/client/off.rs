@@ -49,7 +49,7 @@ pub fn run(cli: &Cli, words: &Off) -> Result<ExitStatus, Error> {
     survey.changes.extend(off::hidden(&survey));
     let question = match announce(&survey) {
         0 => "Disable zramd at boot?",
-        _ => "Take this away, and disable zramd at boot?",
+        _ => "Remove this, and disable zramd at boot?",
     };
     if !words.yes && !out::agreed(question)? {
         out::note("Nothing was changed.");

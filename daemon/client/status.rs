@@ -336,7 +336,7 @@ fn zswap(view: &ZswapView, style: Style) -> String {
         .line("Write-back", format!("{} written to the disk since boot", human(view.backing_written_bytes)));
     if let Some(Rejected { limit, compress_poor, allocation }) = view.rejected {
         let text = format!(
-            "{compress_poor} pages did not compress, {allocation} found no memory, and the pool was full {limit} times"
+            "{compress_poor} pages did not compress, {allocation} found no memory, {limit} found the pool full"
         );
         paragraph.line("Rejected", text);
     }

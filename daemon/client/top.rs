@@ -42,7 +42,7 @@ pub async fn run(
     config: View,
 ) -> Result<ExitStatus, Error> {
     if !INTERVALS.contains(&interval) {
-        let message = format!("an interval of {interval} s makes no sense; write 0.1 to 3600");
+        let message = format!("an interval of {interval} s is out of range: 0.1 to 3600");
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     let mut ticks = tokio::time::interval(Duration::from_secs_f64(interval));

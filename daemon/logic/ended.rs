@@ -197,12 +197,12 @@ impl By {
             By::Pressure => (
                 "systemd-oomd",
                 "because it waited for memory",
-                "ManagedOOMMemoryPressure= of its slice decides (systemd.resource-control(5))",
+                "see ManagedOOMMemoryPressure= of its slice (systemd.resource-control(5))",
             ),
             By::Swap => (
                 "systemd-oomd",
                 "because swap was nearly full",
-                "ManagedOOMSwap= of its slice decides (systemd.resource-control(5))",
+                "see ManagedOOMSwap= of its slice (systemd.resource-control(5))",
             ),
         }
     }

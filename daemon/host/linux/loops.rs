@@ -104,7 +104,7 @@ fn make(root: &Path, path: &str, bytes: u64) -> Result<OwnedFd, HostError> {
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
             let named = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             let file = rustix::fs::open(&full, named, mode).map_err(failed("create"))?;
-            fs::remove_file(&full).map_err(|error| HostError::io(path, "take its name away", &error))?;
+            fs::remove_file(&full).map_err(|error| HostError::io(path, "unlink", &error))?;
             file
         }
         other => other.map_err(failed("create"))?,

@@ -236,7 +236,7 @@ impl fmt::Display for Step {
                 write!(f, "set the parameters of {algorithm} at priority {priority}")
             }
             Step::AttachFile { path, bytes, .. } => {
-                write!(f, "make a file of {} at {path}, take its name away and attach it", human(*bytes))
+                write!(f, "make a file of {} at {path}, unlink it and attach it", human(*bytes))
             }
             Step::OpenCrypt { number, store } => {
                 let store = store.as_deref().unwrap_or("the file");
@@ -247,7 +247,7 @@ impl fmt::Display for Step {
                 write!(f, "attach {path}{how} as write-back device")
             }
             Step::SetDiskSize { bytes, .. } => write!(f, "set the size to {} (disksize)", human(*bytes)),
-            Step::SetMemoryLimit { bytes: 0, .. } => f.write_str("lift the memory limit (mem_limit)"),
+            Step::SetMemoryLimit { bytes: 0, .. } => f.write_str("remove the memory limit (mem_limit)"),
             Step::SetMemoryLimit { bytes, .. } => {
                 write!(f, "limit the memory used to {} (mem_limit)", human(*bytes))
             }
