@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from . import LabError
 from .kernel import Kernel
+from .machines import PROCESSORS
 from .scenario import Scenario
 from .uml import die_with_parent
 
@@ -46,11 +47,13 @@ def _command_line(kernel: Kernel, run: Path, scenario: Scenario, arguments: list
              # gets other contents.
              "norandmaps", "random.trust_cpu=on", f"lab.journal={processor.journal}", f"lab.ramdisks={len(disks)}", *processor.arguments, *arguments]
     bus = processor.bus
+    firmware = [word for credential in scenario.credentials if kernel.processor is PROCESSORS["amd64"]
+                for word in ("-smbios", f"type=11,value=io.systemd.credential.binary:{credential}")]
     first, second = (f"file,id={name},path=/proc/self/fd/{file.fileno()},append=on" for name, file in (("console", console), ("journal", journal)))
     return [
         # In one thread: with a thread for each processor, one may run code that another has just patched, and the kernel stops with "int3".
         processor.emulator, "-accel", "tcg,thread=single", *processor.options, "-smp", str(scenario.cpus), "-m", str(scenario.memory >> 20),
-        "-nodefaults", "-no-user-config", "-display", "none",
+        "-nodefaults", "-no-user-config", "-display", "none", *firmware,
         # A reboot ends it, and the caller starts the next boot.
         "-no-reboot",
         "-kernel", str(kernel.executable), "-initrd", str(kernel.initrd), "-append", " ".join(words),

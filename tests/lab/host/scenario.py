@@ -36,6 +36,7 @@ class Scenario:
     cpus: int  # if the kernel supports several
     time_limit: float  # seconds for one boot on a quiet machine
     kernel_args: tuple[str, ...]
+    credentials: tuple[str, ...]  # NAME=BASE64, which the firmware of an emulated PC hands to systemd (SMBIOS)
     needs_zramd: bool
     power_cuts: PowerCuts | None
     stages: int
@@ -82,6 +83,7 @@ def read(path: Path, name: str, out: Path) -> Scenario:
         cpus=int(head.take("cpus", "1")),
         time_limit=head.seconds("time-limit", "120s"),
         kernel_args=tuple(head.take("kernel-args", "").split()),
+        credentials=tuple(head.take("credentials", "").split()),
         needs_zramd=head.take("needs", "") == "zramd",
         power_cuts=_power_cuts(head),
         stages=len(re.findall(r"^stage_\d+\(\)", text, re.MULTILINE)),
