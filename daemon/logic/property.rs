@@ -127,6 +127,27 @@ fn setting_row(view: &VmView) -> (String, String, String, String) {
     (view.name.clone(), view.value.clone(), view.set_to.clone(), view.before.clone())
 }
 
+/// Whether a property whose changes are announced differs between two snapshots.
+pub fn has_news(before: &Arc<Snapshot>, now: &Arc<Snapshot>) -> bool {
+    let machine = |snapshot: &Arc<Snapshot>| Machine { snapshot: Arc::clone(snapshot), ..Machine::default() };
+    differs(&machine(before), &machine(now))
+        || any_differs(&before.ramdisks, &now.ramdisks)
+        || any_differs(&before.devices, &now.devices)
+        || before.devices.iter().zip(&now.devices).any(|(before, now)| {
+            differs(&before.swap, &now.swap) || any_differs(before.mount.as_slice(), now.mount.as_slice())
+        })
+}
+
+fn any_differs<T: Properties>(before: &[T], now: &[T]) -> bool {
+    before.len() != now.len() || before.iter().zip(now).any(|(before, now)| differs(before, now))
+}
+
+fn differs<T: Properties>(before: &T, now: &T) -> bool {
+    T::all()
+        .filter(|property| property.signal == Signal::Change)
+        .any(|property| property.value(before) != property.value(now))
+}
+
 /// A figure of zswap, or its default without zswap.
 fn zswap<T: Default>(at: &Machine, figure: impl Fn(&ZswapView) -> T) -> T {
     at.snapshot.zswap.as_ref().map(figure).unwrap_or_default()

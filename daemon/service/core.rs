@@ -27,6 +27,7 @@ use logic::duration::micros;
 use logic::finding::{Code, Finding, Level};
 use logic::maintain::pressure::Policy;
 use logic::neighbours::programs::OtherManager;
+use logic::property::has_news;
 use logic::sample::Snapshot;
 use logic::view::View;
 
@@ -116,6 +117,9 @@ pub struct Pressure {
     pub task: Mutex<Option<(Policy, JoinHandle<()>)>>,
 }
 
+/// Least time from an update of the bus to one that a snapshot asks for: a problem may have figures, which change all the time.
+const BETWEEN_NEWS: Duration = Duration::from_secs(2);
+
 /// The shared state.
 #[derive(Debug)]
 pub struct Core {
@@ -153,6 +157,8 @@ pub struct Core {
     /// Number of the last fulfilled request.
     fulfilled: watch::Sender<usize>,
     samples: Arc<Samples>,
+    /// What the bus has announced.
+    announced: Mutex<Arc<Snapshot>>,
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
     connection: Mutex<Option<Connection>>,
@@ -183,6 +189,7 @@ impl Core {
             requests: AtomicUsize::new(0),
             fulfilled: watch::channel(0).0,
             samples: Arc::default(),
+            announced: Mutex::default(),
             view: Mutex::default(),
             phase: Mutex::new(Phase::Starting),
             connection: Mutex::new(None),
@@ -286,6 +293,20 @@ impl Core {
             self.changed.notify_one();
             self.latest()
         })
+    }
+
+    /// Notes what the bus announces from here on.
+    pub fn announce(&self, snapshot: &Arc<Snapshot>) {
+        *lock(&self.announced) = Arc::clone(snapshot);
+    }
+
+    /// Has the bus updated if a snapshot has news, which come without an event where another program writes to sysfs.
+    pub fn notice(&self, snapshot: &Arc<Snapshot>) {
+        let announced = Arc::clone(&lock(&self.announced));
+        let since = snapshot.timestamp_monotonic_usec.saturating_sub(announced.timestamp_monotonic_usec);
+        if since >= micros(BETWEEN_NEWS) && has_news(&announced, snapshot) {
+            self.changed.notify_one();
+        }
     }
 
     fn reader(self: &Arc<Self>) -> impl Read {

@@ -125,6 +125,7 @@ async fn feed(core: Arc<Core>, caller: String, interval: Duration, selection: Se
     loop {
         ticks.tick().await;
         let snapshot = core.sample().await;
+        core.notice(&snapshot);
         let now = snapshot.timestamp_monotonic_usec;
         let to = |path: String| {
             let emitter = SignalEmitter::new(&connection, path).ok().filter(|it| selection.has(it.path()));

@@ -134,6 +134,7 @@ pub async fn publish(
     // What has changed may be the work of another program.
     core.forget_others();
     let snapshot = core.resample_patiently().await;
+    core.announce(&snapshot);
     let wanted = wanted(&snapshot);
     let gone: Vec<(String, &'static str)> = published
         .objects

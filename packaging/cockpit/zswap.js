@@ -7,7 +7,11 @@ import { meter } from "./meter.js";
 const _ = cockpit.gettext;
 
 /** Reasons of zswap for not storing a page. */
-const REJECTIONS = { limit: _("its pool was full $0 times"), "compress-poor": _("$0 pages did not shrink"), allocation: _("$0 pages found no memory") };
+const REJECTIONS = {
+    limit: count => cockpit.ngettext("$0 page found the pool full", "$0 pages found the pool full", count),
+    "compress-poor": count => cockpit.ngettext("$0 page did not compress", "$0 pages did not compress", count),
+    allocation: count => cockpit.ngettext("$0 page found no memory", "$0 pages found no memory", count),
+};
 
 export class Zswap {
     #text = h("p");
@@ -31,7 +35,7 @@ export class Zswap {
             : _("It is off, and still holds pages."));
         this.#pool.show(manager.ZswapMemoryUsedBytes, manager.ZswapMemoryLimitBytes);
         const rejected = Object.entries(manager.ZswapRejected || {}).filter(([, count]) => count)
-                .map(([reason, count]) => cockpit.format(REJECTIONS[reason] || `${reason}: $0`, number(count, 0)));
+                .map(([reason, count]) => cockpit.format(REJECTIONS[reason]?.(count) || `${reason}: $0`, number(count, 0)));
         this.#facts.show([
             [_("Algorithm"), manager.ZswapAlgorithm],
             [_("Stored"), bytes(manager.ZswapOriginalDataBytes)],

@@ -10,6 +10,7 @@ import { UNPRIVILEGED, PATIENCE, REPOSITORY, Rig, closeBrowser, open, window } f
 
 const MIB = 1 << 20;
 const PLACE = "/run/zramd-cockpit";
+const ZSWAP = "/sys/module/zswap/parameters";
 const CONFIG = `
 [zram5]
 zram-size = "64MiB"
@@ -320,6 +321,29 @@ describe("the page", () => {
             assert.doesNotMatch(rig.dropIn(), /\[zram7\][^[]*zram-size/);
             rig.zramdctl("unset", "zram7", "swap-priority");
         });
+    });
+
+    test("shows zswap while it is on", { skip: !fs.existsSync(ZSWAP) && "needs a kernel with zswap" }, async () => {
+        const section = page.locator(".zswap");
+        const before = fs.readFileSync(`${ZSWAP}/enabled`, "utf8").trim();
+        const compressor = fs.readFileSync(`${ZSWAP}/compressor`, "utf8").trim();
+        const percent = Number(fs.readFileSync(`${ZSWAP}/max_pool_percent`, "utf8"));
+        fs.writeFileSync(`${ZSWAP}/enabled`, "Y");
+        try {
+            await eventually(async () => {
+                const shown = await text(section);
+                assert.match(shown, /It was switched on by another program, or with the kernel\./);
+                assert.match(shown, new RegExp(`Algorithm\\s+${compressor}`));
+            });
+            const total = Number(fs.readFileSync("/proc/meminfo", "utf8").match(/^MemTotal: +(\d+)/m)[1]) * 1024;
+            const limit = await section.getByRole("meter").getAttribute("aria-valuetext");
+            assert.match(limit, new RegExp(`of ${(total * percent / 100 / 1024 ** 3).toFixed(1)} GiB`));
+        } finally {
+            fs.writeFileSync(`${ZSWAP}/enabled`, before);
+        }
+        // It may have taken pages.
+        if (before === "N")
+            await eventually(async () => assert.match(await text(section), /^$|It is off, and still holds pages\./));
     });
 
     test("follows file systems on zram, and changes a RAM disk there", async () => {

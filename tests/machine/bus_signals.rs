@@ -1,6 +1,7 @@
 //! PropertiesChanged of what changes, as a settings panel receives it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -193,6 +194,23 @@ fn statistics_are_those_of_the_selected_objects() {
             assert_eq!(subscribe(interval, objects).await, Err(error.to_owned()), "{objects:?}");
         }
         call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Unsubscribe", &()).await.unwrap();
+    });
+}
+
+/// The kernel announces no write to an attribute.
+#[test]
+fn what_another_program_changes_in_sysfs_is_announced_to_subscribers() {
+    let Some(session) = Session::begin("[zram9]\nzram-size = \"16MiB\"\n") else { return };
+    session.ok(&["reload"]);
+    run(async {
+        let client = session.bus().client().await;
+        let mut changes = changes(&client, "/org/zramd1/device/zram9").await;
+        call::<_, ()>(&client, ROOT, "org.zramd1.Manager.Subscribe", &500_u32).await.unwrap();
+        let limit = Path::new("/sys/block/zram9/mem_limit");
+        for (written, bytes) in [("8M", 8 << 20), ("0", 0_u64)] {
+            std::fs::write(limit, written).unwrap();
+            until(&mut changes, "MemoryLimitBytes", |now: &u64| *now == bytes).await;
+        }
     });
 }
 
