@@ -9,9 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use bench::swap::report::LARGEST_CLUSTER;
 use bench::weights::Weights;
+use import::init::Profile;
+use import::peer::Peer;
 use logic::device::algorithm::Algorithm;
-use logic::import::Peer;
-use logic::init::Profile;
 use logic::log::Level;
 use logic::order::Benchmark;
 

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use engine::{gather, init};
+use engine::gather;
 use host::linux::LinuxHost;
 use logic::config::settings::Settings;
 use logic::proc::{MountLine, SwapLine, mount_of_path, top};
@@ -13,7 +13,7 @@ pub fn look(host: &LinuxHost, configured: &Settings) -> Conditions {
     let memory = gather::memory(host).unwrap_or_default();
     let swaps = gather::swaps(host).unwrap_or_default();
     let mounts = gather::mounts(host).unwrap_or_default();
-    with_disks(host, init::conditions(host, configured, &memory, &swaps), &swaps, &mounts)
+    with_disks(host, gather::conditions(host, configured, &memory, &swaps), &swaps, &mounts)
 }
 
 /// Adds the kinds of the disks with this swap.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::{Cli, Json};
-use super::claimed_twice;
 use super::conditions;
 use super::ended;
 use super::out;
@@ -22,6 +21,7 @@ use engine::reload::{Scope, Survey};
 use host::linux::ramdisk::Calls;
 use host::linux::{LinuxHost, edit, files, process, unit_files};
 use host::{Host, MachineFile};
+use import::claimed_twice;
 use logic::change::Change;
 use logic::config::Loaded;
 use logic::config::lasting::Transient;

@@ -10,10 +10,12 @@ use super::out;
 use engine::{Error, ErrorKind, gather};
 use host::linux::LinuxHost;
 use host::linux::files::{describe, read_sources};
-use host::linux::peer_files::Root;
 use host::linux::process;
+use host::linux::root::Root;
+use import::files;
+use import::peer::files::Ordered;
+use import::peer::{self, Imported, Peer, Program, Values, Warning};
 use logic::exit::ExitStatus;
-use logic::import::{self, Imported, Peer, Program, Values, Warning, files};
 use logic::table;
 
 /// The file that is written.
@@ -41,7 +43,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         Some(file) => alone(file)?,
         None => ordered(peer, &root)?,
     };
-    let programs = import::programs(peer, &ordered.files);
+    let programs = peer::programs(peer, &ordered.files);
     for (name, _) in &given {
         if !programs.iter().any(|program| program.name == *name) {
             out::note(&format!("warning: --set {name}: {} has no line set!{name} here", peer.name()));
@@ -57,7 +59,7 @@ pub fn run(cli: &Cli, words: &Import) -> Result<ExitStatus, Error> {
         let programs: Vec<Program> = programs.into_iter().filter(asked).collect();
         values.printed = programs.into_iter().map(|program| ran(program, PROGRAM_LIMIT)).collect();
     }
-    let imported = import::import(peer, &ordered.files, &values);
+    let imported = peer::import(peer, &ordered.files, &values);
     warn(ordered.warnings.iter().chain(&imported.warnings));
     if imported.is_empty {
         let names: Vec<String> = ordered.files.iter().map(|(file, _)| file.display().to_string()).collect();
@@ -91,9 +93,8 @@ pub(super) fn open(directory: &Path) -> Result<Root, Error> {
 }
 
 /// The files of a program. It is an error if one cannot be read, or if there are none.
-pub(super) fn ordered(peer: Peer, root: &Root) -> Result<files::Ordered, Error> {
-    let sources = peer.sources();
-    let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
+pub(super) fn ordered(peer: Peer, root: &Root) -> Result<Ordered, Error> {
+    let ordered = files::read(peer, root);
     if let [others @ .., last] = ordered.unreadable.as_slice() {
         for other in others {
             out::note(&format!("error: {}", place(other)));
@@ -101,7 +102,7 @@ pub(super) fn ordered(peer: Peer, root: &Root) -> Result<files::Ordered, Error> 
         return Err(Error::failed(place(last)));
     }
     if ordered.files.is_empty() && ordered.warnings.is_empty() {
-        let message = match sources.mains {
+        let message = match peer.sources().mains {
             [one] => format!("{} is not configured here: there is no {one}", peer.name()),
             many => format!("{} is not configured here: there is none of {}", peer.name(), many.join(", ")),
         };
@@ -111,12 +112,12 @@ pub(super) fn ordered(peer: Peer, root: &Root) -> Result<files::Ordered, Error> 
 }
 
 /// The one file that the user named.
-fn alone(file: &Path) -> Result<files::Ordered, Error> {
+fn alone(file: &Path) -> Result<Ordered, Error> {
     let (files, problems) = read_sources(&[file.to_owned()]);
     if let ([], [problem, ..]) = (files.as_slice(), problems.as_slice()) {
         return Err(Error::failed(format!("{}: {}", file.display(), problem.message)));
     }
-    Ok(files::Ordered { files, ..files::Ordered::default() })
+    Ok(Ordered { files, ..Ordered::default() })
 }
 
 /// Prints warnings.

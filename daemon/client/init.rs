@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::args::{Change, Cli, Init};
-use super::{benchmark, changes, conditions, connect, doctor, import, out};
-use engine::{Error, ErrorKind, init};
+use super::import::{DESTINATION, open, ordered, warn, write};
+use super::{benchmark, changes, conditions, connect, doctor, out};
+use engine::{Error, ErrorKind};
 use host::Host;
-use host::linux::peer_files::Root;
+use host::linux::root::Root;
 use host::linux::{LinuxHost, files, unit_files};
+use import::init::{Machine, amounts, without_refused};
+use import::machine;
+use import::peer::{self, Imported, Peer, Values};
 use logic::config;
 use logic::exit::ExitStatus;
 use logic::finding::{Code, Finding};
-use logic::import::{Imported, Peer, Values};
-use logic::init::{Machine, amounts, without_refused};
 use logic::path_kind::PathKind;
 use logic::plan::{Decision, Item};
 use logic::record::Target;
@@ -25,11 +27,11 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         out::note("warning: --config has no effect: init reads and writes the usual files");
     }
     let directory = words.root.clone().unwrap_or_else(|| PathBuf::from("/"));
-    let root = import::open(&directory)?;
+    let root = open(&directory)?;
     let host = LinuxHost::new(&directory);
     let sources = files::sources(&directory, None);
     let configured = files::load(&directory, sources.clone());
-    let mut machine = init::look(&host, &configured.settings);
+    let mut machine = machine::look(&host, &configured.settings);
     if words.root.is_none() {
         machine.conditions =
             conditions::with_disks(&host, machine.conditions, &machine.swaps, &machine.mounts);
@@ -43,11 +45,11 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         None => refuse(words, &host, &machine, &directory)?,
     }
     if let Some((_, imported)) = &imported {
-        import::warn(imported.warnings.iter());
+        warn(imported.warnings.iter());
     }
     let profile = words.profile.map(Into::into);
     let mut proposal = machine.propose(profile, imported.as_ref().map(|(peer, imported)| (*peer, imported)));
-    let file = directory.join(import::DESTINATION);
+    let file = directory.join(DESTINATION);
     // Keys that the proposal does not have are those that packages ship.
     let mut sources = sources.0;
     sources.retain(|(path, _)| path.starts_with(directory.join("usr")));
@@ -98,7 +100,7 @@ pub fn run(cli: &Cli, words: &Init) -> Result<ExitStatus, Error> {
         out::note("Nothing was written.");
         return Ok(ExitStatus::Failure);
     }
-    import::write(&root, &file, &proposal.toml)?;
+    write(&root, &file, &proposal.toml)?;
     out::note(&format!("Written to {}.", file.display()));
     if words.now {
         let status = start(cli)?;
@@ -122,9 +124,9 @@ fn present(host: &LinuxHost, directory: &Path, configured: &[PathBuf]) -> Option
             connect::how_to_start()
         ));
     }
-    let file = format!("/{}", import::DESTINATION);
+    let file = format!("/{DESTINATION}");
     (host.path_kind(&file) != PathKind::Missing).then(|| {
-        let file = directory.join(import::DESTINATION);
+        let file = directory.join(DESTINATION);
         format!("{} is there already, and hides files of the same name: remove it first", file.display())
     })
 }
@@ -165,12 +167,12 @@ fn take_over(
     root: &Root,
 ) -> Result<Option<(Peer, Imported)>, Error> {
     while let Some(peer) = machine.import_from() {
-        let ordered = match import::ordered(peer, root) {
+        let ordered = match ordered(peer, root) {
             // It works without a configuration.
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        let mut imported = logic::import::import(peer, &ordered.files, &Values::default());
+        let mut imported = peer::import(peer, &ordered.files, &Values::default());
         imported.warnings.splice(..0, ordered.warnings);
         let name = peer.name();
         if let Some(section) = imported.rejected.first() {
@@ -188,7 +190,7 @@ fn take_over(
         if engine::check_elsewhere(host, &loaded).items.iter().any(is_wanted) {
             return Ok(Some((peer, imported)));
         }
-        if !logic::import::programs(peer, &ordered.files).is_empty() {
+        if !peer::programs(peer, &ordered.files).is_empty() {
             return Err(Error::failed(format!(
                 "{name} runs programs to find its sizes: `zramdctl import {name} --run-programs --write` takes its configuration over"
             )));

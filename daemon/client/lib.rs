@@ -7,7 +7,6 @@ pub mod benchmark;
 mod bus_value;
 pub mod cell;
 mod changes;
-mod claimed_twice;
 mod clock;
 pub mod columns;
 mod complete;

@@ -13,6 +13,7 @@ use logic::device::attribute::Attribute;
 use logic::device::signature::{self, Signature};
 use logic::device::stat::MmStat;
 use logic::facts::{BackingFacts, Best, DeviceFacts, Facts, FileFacts, Seen, Support};
+use logic::health;
 use logic::neighbours::programs::{self as neighbours, Look, OtherManager};
 use logic::neighbours::{Ours, driver, fstab, units};
 use logic::path_kind::PathKind;
@@ -24,6 +25,7 @@ use logic::ramdisk::status::RamdiskStatus;
 use logic::record::{Damaged, Record, Target, Undo};
 use logic::request::{Purpose, Request, Store};
 use logic::vm::Tunable;
+use logic::zram_or_zswap::Conditions;
 
 /// Reads everything needed to plan these settings.
 pub fn gather<H: Host>(host: &H, settings: &Settings) -> Result<Facts, Error> {
@@ -226,11 +228,35 @@ pub fn lines_about_driver<H: Host>(host: &H, cmdline: &str) -> Vec<driver::Line>
 }
 
 /// Looks for files of other programs.
-pub(super) fn looking<H: Host, T>(host: &H, look_for: impl FnOnce(&Look) -> T) -> T {
+pub fn looking<H: Host, T>(host: &H, look_for: impl FnOnce(&Look) -> T) -> T {
     let kind = |path: &str| host.path_kind(path);
     let names = |path: &str| host.names(path);
     let text = |path: &str| host.other_text(path);
     look_for(&Look { kind: &kind, names: &names, text: &text })
+}
+
+/// What the choice between zram and zswap depends on, without the kinds of disks, which only the kernel that runs tells.
+pub fn conditions<H: Host>(
+    host: &H,
+    configured: &Settings,
+    memory: &proc::Memory,
+    swaps: &[SwapLine],
+) -> Conditions {
+    let text = |file| host.text(file).unwrap_or_default();
+    let zswap = host.read_tunable(Tunable::Zswap);
+    let on_disks = swaps.iter().filter(|swap| swap.zram_number().is_none());
+    Conditions {
+        memory_bytes: memory.total_kib.saturating_mul(1024),
+        disk_swap_bytes: on_disks.map(|swap| swap.size_kib).sum::<u64>().saturating_mul(1024),
+        rotates: None,
+        in_the_clear: false,
+        hibernates: health::hibernates(&text(MachineFile::Cmdline), &text(MachineFile::Resume)),
+        has_zswap: zswap.is_ok(),
+        has_shrinker: host.read_tunable(Tunable::ZswapShrinker).is_ok(),
+        writes_back: configured.devices.iter().any(|device| device.writeback.is_some()),
+        zswap_is_on: zswap.is_ok_and(|value| value == "Y"),
+        zram_is_on: swaps.iter().any(|swap| swap.zram_number().is_some()),
+    }
 }
 
 /// `/proc/meminfo`.

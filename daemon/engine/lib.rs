@@ -10,7 +10,6 @@ pub mod device;
 pub mod error;
 pub mod gather;
 pub mod incompressible;
-pub mod init;
 pub mod maintain;
 pub mod off;
 pub mod perform;

@@ -18,8 +18,6 @@ pub mod following;
 pub mod health;
 pub mod hibernation;
 pub mod human;
-pub mod import;
-pub mod init;
 pub mod ledger;
 pub mod log;
 pub mod maintain;

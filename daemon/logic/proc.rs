@@ -299,7 +299,7 @@ pub fn parse_account(text: &[u8], name: &str) -> Option<u32> {
 }
 
 /// Decodes the octal escapes (`\040`) that the kernel uses for blanks, tabs, newlines and backslashes.
-pub(crate) fn unescape(bytes: &[u8]) -> Vec<u8> {
+pub fn unescape(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {

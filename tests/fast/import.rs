@@ -6,8 +6,8 @@ use std::{env, fs};
 
 use crate::support::import::cases::ROWS;
 use crate::support::import::{devices, fixtures, imported};
+use import::peer::Imported;
 use logic::config;
-use logic::import::Imported;
 use logic::request::{DeviceRequest, Purpose};
 
 fn text(imported: &Imported) -> String {

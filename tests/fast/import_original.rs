@@ -9,8 +9,8 @@ use crate::support::import::cases::{Original, ROWS};
 use crate::support::import::{devices, fixtures, imported, lay_out};
 use crate::support::skip;
 use fasteval::Evaler;
+use import::peer::{Peer, Values, import};
 use logic::config;
-use logic::import::{Peer, Values, import};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

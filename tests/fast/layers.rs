@@ -9,14 +9,15 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The crates below `daemon/`, from the bottom up, and the crates that each may use.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 9] = [
     ("logic", &[]),
     ("host", &["logic"]),
     ("store", &["logic", "host"]),
     ("engine", &["logic", "host", "store"]),
     ("bench", &["logic", "host", "engine"]),
+    ("import", &["logic", "host", "engine"]),
     ("service", &["logic", "host", "engine"]),
-    ("client", &["logic", "host", "store", "engine", "bench", "service"]),
+    ("client", &["logic", "host", "store", "engine", "bench", "import", "service"]),
     ("sim", &["logic", "host"]),
 ];
 
@@ -31,25 +32,30 @@ const RESERVED: [(&str, &[&str]); 4] = [
     ("libc", &["host", "store", "service"]),
 ];
 
-/// Names that a crate must not use although Cargo allows it.
-const FORBIDDEN: [(&str, &[&str]); 6] = [
-    (
-        "logic",
-        &[
-            "std::fs",
-            "std::io",
-            "std::process",
-            "std::net",
-            "std::env",
-            "std::thread",
-            "std::os",
-            "Instant::now",
-            "SystemTime::now",
-            "async fn",
-            "println!",
-            "eprintln!",
-        ],
-    ),
+/// Names of what decisions, and parsers of foreign data, are without.
+const MACHINE: [&str; 14] = [
+    "std::fs",
+    "std::io",
+    "std::process",
+    "std::net",
+    "std::env",
+    "std::thread",
+    "std::os",
+    "Instant::now",
+    "SystemTime::now",
+    "async fn",
+    "println!",
+    "eprintln!",
+    "host",
+    "engine",
+];
+
+/// Names that a crate, or a directory or file of one, must not use although Cargo allows it.
+const FORBIDDEN: [(&str, &[&str]); 9] = [
+    ("logic", &MACHINE),
+    ("import/peer", &MACHINE),
+    ("import/init.rs", &MACHINE),
+    ("import", &["async fn", "std::fs"]),
     ("host", &["logic::config::settings"]),
     ("store", &["async fn", "std::fs"]),
     ("engine", &["async fn", "std::fs"]),
@@ -57,7 +63,11 @@ const FORBIDDEN: [(&str, &[&str]); 6] = [
     ("client", &["engine::apply", "engine::provision"]),
 ];
 
+/// The source files below a directory, or the one file.
 fn source_files(directory: &Path) -> Vec<PathBuf> {
+    if directory.is_file() {
+        return vec![directory.to_owned()];
+    }
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

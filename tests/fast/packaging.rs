@@ -409,6 +409,7 @@ fn is_ours(crate_name: &str) -> bool {
         "zramd-host",
         "zramd-engine",
         "zramd-bench",
+        "zramd-import",
         "zramd-service",
         "zramd-client",
         "zramd-sim",

@@ -388,7 +388,7 @@ pub(super) fn wrong_fs_type(name: &str) -> Option<(String, String)> {
 }
 
 /// Several options that are separated by blanks or semicolons, with commas instead; `None` for a single one, whose value may have them.
-pub(crate) fn with_commas(option: &str) -> Option<String> {
+pub fn with_commas(option: &str) -> Option<String> {
     const BETWEEN: [char; 2] = [' ', ';'];
     let name = option.split('=').next()?.trim();
     // As on the command line of mount.

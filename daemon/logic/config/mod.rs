@@ -16,14 +16,14 @@ pub mod lasting;
 pub mod locate;
 pub(crate) mod maintain;
 pub mod merge;
-pub(crate) mod pasted;
+pub mod pasted;
 mod ramdisk;
 pub mod schema;
 pub(crate) mod section;
 pub mod setting;
 pub mod settings;
 mod syntax;
-pub(crate) mod tmpfs;
+pub mod tmpfs;
 pub mod value;
 mod vm;
 mod writeback;
@@ -35,6 +35,7 @@ use crate::finding::Finding;
 use crate::origin::Origin;
 use fragment::Section;
 use merge::Merged;
+pub use section::{DISCARDS, with_commas};
 use settings::Settings;
 
 /// Result of reading the configuration.

@@ -6,7 +6,7 @@ use serde::de::value::StringDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use super::fragment::{Assignment, Section};
-pub(crate) use super::hint::with_commas;
+pub use super::hint::with_commas;
 use super::hint::{meant_key, misspelt, options as with_all_commas, path, unfit_for_unit};
 use super::key::{Key, Type};
 use super::schema::SectionKind;
@@ -18,7 +18,7 @@ use crate::origin::Origin;
 use crate::overlay::quoted;
 
 /// The policies of discard that swapon knows.
-pub(crate) const DISCARDS: [&str; 3] = ["discard", "discard=once", "discard=pages"];
+pub const DISCARDS: [&str; 3] = ["discard", "discard=once", "discard=pages"];
 
 /// Reads one section, with defaults for keys that it lacks.
 pub struct SectionReader<'a> {

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use import::peer::files::{Found, order};
+use import::peer::{Imported, Peer, Values, import};
 use logic::config;
 use logic::facts::Facts;
-use logic::import::files::{Content, Found, order};
-use logic::import::{Imported, Peer, Values, import};
+use logic::path_kind::Content;
 use logic::plan::{self, Activation, Decision};
 use logic::proc::Memory;
 use logic::request::{DeviceRequest, Request};

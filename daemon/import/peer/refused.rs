@@ -1,11 +1,11 @@
 //! Sections that zramd refuses, as determined by the planner.
 
-use crate::config;
-use crate::facts::Facts;
-use crate::finding::Level;
-use crate::plan::{self, Activation, Decision, Plan};
-use crate::proc::Memory;
-use crate::request::Purpose;
+use logic::config;
+use logic::facts::Facts;
+use logic::finding::Level;
+use logic::plan::{self, Activation, Decision, Plan};
+use logic::proc::Memory;
+use logic::request::Purpose;
 
 /// More than most machines have, in KiB: what is refused here is refused everywhere.
 const RAM_KIB: u64 = 1 << 30;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use super::document::{Draft, Section};
 use super::shell::{self, Variable, Variables};
-use crate::config::tmpfs;
-use crate::overlay::quoted;
-use crate::unit_name::normalised;
+use logic::config::tmpfs;
+use logic::overlay::quoted;
+use logic::unit_name::normalised;
 
 const KNOWN: [&str; 12] = [
     "SIZE",

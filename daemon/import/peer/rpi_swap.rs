@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::document::{Draft, Section};
 use super::ini::{self, Setting};
-use crate::duration;
-use crate::overlay::{list, quoted};
+use logic::duration;
+use logic::overlay::{list, quoted};
 
 /// Keys with their sections.
 const KNOWN: [(&str, &str); 12] = [

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Draft, Section};
 use super::refused::refused;
-use crate::config::tmpfs::{self, Meaning};
-use crate::overlay::quoted;
-use crate::proc::{device_number, unescape};
-use crate::unit_name::normalised;
+use logic::config::tmpfs::{self, Meaning};
+use logic::overlay::quoted;
+use logic::proc::{device_number, unescape};
+use logic::unit_name::normalised;
 
 /// What tmpfs takes without an option, and zramd takes other values.
 const DEFAULTS: [(&str, &str); 2] = [("size", "\"50%\""), ("mode", "\"1777\"")];

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::config;
-use super::config::settings::MEASURED_SIZE;
-use super::human::human;
-use super::import::{Imported, Peer};
-use super::neighbours::programs::{Does, OtherManager};
-use super::plan::{Decision, Item, Plan};
-use super::proc::{MountLine, SwapLine, top};
-use super::record::Target;
-use super::request::{Choice, Purpose, Request};
-use super::text::shown;
-use super::zram_or_zswap::{Conditions, NO_DISK, Place, SMALL, Way, before_commands, commands};
+use super::peer::{Imported, Peer};
+use logic::config;
+use logic::config::settings::MEASURED_SIZE;
+use logic::human::human;
+use logic::neighbours::programs::{Does, OtherManager};
+use logic::plan::{Decision, Item, Plan};
+use logic::proc::{MountLine, SwapLine, top};
+use logic::record::Target;
+use logic::request::{Choice, Purpose, Request};
+use logic::text::shown;
+use logic::zram_or_zswap::{Conditions, NO_DISK, Place, SMALL, Way, before_commands, commands};
 
 /// What a proposal depends on.
 #[derive(Debug, Clone, Default)]
@@ -418,13 +418,13 @@ fn amount(item: &Item) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::fragment::Assignment;
-    use crate::config::{self, Loaded};
-    use crate::device::attribute::Attribute;
-    use crate::facts::{DeviceFacts, Facts};
-    use crate::import;
-    use crate::plan::{self, Activation};
-    use crate::proc::Memory;
+    use crate::peer::{Values, import};
+    use logic::config::fragment::Assignment;
+    use logic::config::{self, Loaded};
+    use logic::device::attribute::Attribute;
+    use logic::facts::{DeviceFacts, Facts};
+    use logic::plan::{self, Activation};
+    use logic::proc::Memory;
 
     const PROFILES: [Profile; 2] = [Profile::Standard, Profile::Board];
 
@@ -443,7 +443,7 @@ mod tests {
     }
 
     fn root_on(source: &str) -> Vec<MountLine> {
-        crate::proc::parse_mountinfo(format!("22 1 8:1 / / rw - ext4 {source} rw\n").as_bytes())
+        logic::proc::parse_mountinfo(format!("22 1 8:1 / / rw - ext4 {source} rw\n").as_bytes())
     }
 
     #[test]
@@ -581,7 +581,7 @@ mod tests {
         );
         // It has a section of its own.
         let imported = ("/etc/pop-zram".into(), "ALGO=lz4\n".to_owned());
-        let imported = import::import(Peer::PopZram, &[imported], &import::Values::default());
+        let imported = import(Peer::PopZram, &[imported], &Values::default());
         let remarks = machine.propose(None, Some((Peer::PopZram, &imported))).remarks;
         assert!(!remarks.iter().any(|remark| remark.contains("protect-sessions")), "{remarks:?}");
     }
@@ -600,7 +600,7 @@ mod tests {
         assert_eq!(machine("log2ram", directories).import_from(), None);
         assert_eq!(machine("log2ram", directories).rivals().count(), 0);
         let file = ("/etc/systemd/zram-generator.conf".into(), "[zram3]\nzram-size = 512\n".to_owned());
-        let found = import::import(Peer::ZramGenerator, &[file], &import::Values::default());
+        let found = import(Peer::ZramGenerator, &[file], &Values::default());
         let machine = machine("zram-generator", "/etc/systemd/zram-generator.conf");
         let toml = machine.propose(None, Some((Peer::ZramGenerator, &found))).toml;
         let loaded = loaded(&toml);
@@ -627,7 +627,7 @@ mod tests {
         let machine = Machine { yielding: vec!["zram0".to_owned()], ..Machine::default() };
         let both = |text: &str| {
             let file = ("/etc/systemd/zram-generator.conf".into(), text.to_owned());
-            let found = import::import(Peer::ZramGenerator, &[file], &import::Values::default());
+            let found = import(Peer::ZramGenerator, &[file], &Values::default());
             let own = (
                 "/etc/zramd/zramd.toml".into(),
                 machine.propose(None, Some((Peer::ZramGenerator, &found))).toml,
@@ -646,7 +646,7 @@ mod tests {
     fn the_maintenance_that_an_import_offers_is_in_the_section_of_the_proposal() {
         let text = "[zram0]\nzram-size = 512\ncompression-algorithm = lzo-rle zstd (type=idle)\n".to_owned();
         let file = ("/etc/systemd/zram-generator.conf".into(), text);
-        let found = import::import(Peer::ZramGenerator, &[file], &import::Values::default());
+        let found = import(Peer::ZramGenerator, &[file], &Values::default());
         let toml = Machine::default().propose(None, Some((Peer::ZramGenerator, &found))).toml;
         let accepted = toml.replace("\n# recompress = true", "\nrecompress = true");
         assert_eq!(loaded(&accepted).problems, [], "{accepted}");
@@ -656,7 +656,7 @@ mod tests {
     #[test]
     fn an_imported_section_is_not_written_twice() {
         let file = ("/etc/pop-zram".into(), "ALGO=lz4\n".to_owned());
-        let found = import::import(Peer::PopZram, &[file], &import::Values::default());
+        let found = import(Peer::PopZram, &[file], &Values::default());
         for profile in PROFILES {
             let toml = Machine::default().propose(Some(profile), Some((Peer::PopZram, &found))).toml;
             assert_eq!(loaded(&toml).problems, [], "{toml}");

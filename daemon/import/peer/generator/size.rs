@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::expr::Expr;
-use crate::human::meant_unit;
+use logic::expr::Expr;
+use logic::human::meant_unit;
 
 /// The note if the original rejects something.
 pub const REFUSED: &str = "zram-generator refuses this and so sets up no device at all";
@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::expr::Variables;
+    use logic::expr::Variables;
 
     fn given() -> Given {
         let known = |text: &str| Some(text.to_owned());

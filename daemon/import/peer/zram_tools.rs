@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::document::{self, Draft, Section};
 use super::shell::{self, Variables};
-use crate::overlay::quoted;
+use logic::overlay::quoted;
 
 const KNOWN: [&str; 4] = ["ALGO", "PERCENT", "SIZE", "PRIORITY"];
 /// The program's default size in MiB.

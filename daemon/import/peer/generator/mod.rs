@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::document::Draft;
 use super::ini::{self, Setting};
 use super::{Program, Values};
-use crate::proc::zram_number;
+use logic::proc::zram_number;
 
 /// A device: the last setting of each key.
 #[derive(Debug)]

@@ -2,15 +2,15 @@
 
 use super::size::{Given, REFUSED, translate};
 use super::{Device, Draft, Setting};
-use crate::config::pasted;
-use crate::config::section::{DISCARDS, with_commas};
-use crate::config::tmpfs::{self, Meaning};
-use crate::device::algorithm::{Algorithm, known_name};
-use crate::expr::Expr;
-use crate::import::document::{self, Section};
-use crate::maintain::tighter;
-use crate::overlay::{list, quoted};
-use crate::unit_name::normalised;
+use crate::peer::document::{self, Section};
+use logic::config::pasted;
+use logic::config::tmpfs::{self, Meaning};
+use logic::config::{DISCARDS, with_commas};
+use logic::device::algorithm::{Algorithm, known_name};
+use logic::expr::Expr;
+use logic::maintain::tighter;
+use logic::overlay::{list, quoted};
+use logic::unit_name::normalised;
 
 /// Note for every algorithm.
 const ALGORITHM_NOTE: &str = "auto: another one where the kernel lacks it, instead of the kernel's default";

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Peer, Warning};
+use logic::path_kind::Content;
 
 /// Locations of a program's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,21 +68,6 @@ pub struct Found {
     /// The whole path.
     pub path: PathBuf,
     pub content: Content,
-}
-
-/// Contents at a path, links *not* followed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
-    /// A file with this text.
-    Text(String),
-    Link {
-        /// Its target, as written in the link.
-        target: String,
-        /// The text of the target (empty for `/dev/null`); `None` for a dangling link.
-        text: Option<String>,
-    },
-    /// Not readable as text, for this reason.
-    Unreadable(String),
 }
 
 /// The files that a program reads.

@@ -1,15 +1,15 @@
-//! Configuration files of other programs, and ours written beside them, below a root that no link leads out of.
+//! Files below a directory that is treated as `/`, and that no link leads out of.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::files::{describe, must_be_regular, read_text};
-use logic::import::files::{Content, Found};
+use logic::path_kind::Content;
 
 /// A directory that is treated as `/`.
 #[derive(Debug)]
@@ -22,32 +22,15 @@ impl Root {
         Ok(Root(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Those of the main files that exist.
-    pub fn mains(&self, paths: &[&str]) -> Vec<Found> {
-        paths.iter().enumerate().filter_map(|(index, path)| self.found(index, PathBuf::from(path))).collect()
-    }
-
-    /// Everything in the directories of drop-ins.
-    pub fn drop_ins(&self, directories: &[&str]) -> Vec<Found> {
-        let mut all = Vec::new();
-        for (index, directory) in directories.iter().enumerate() {
-            match self.names(directory) {
-                Ok(names) => {
-                    all.extend(
-                        names.iter().filter_map(|name| self.found(index, Path::new(directory).join(name))),
-                    );
-                }
-                Err(error) if is_missing(&error) => {}
-                Err(error) => {
-                    let content = Content::Unreadable(describe(&error));
-                    all.push(Found { root: index, path: Path::new(directory).join("*.conf"), content });
-                }
-            }
+    /// The names in a directory, none if it is missing. The error says why it cannot be read.
+    pub fn names(&self, directory: &str) -> Result<Vec<String>, String> {
+        match self.entries(directory) {
+            Err(error) if is_missing(&error) => Ok(Vec::new()),
+            entries => entries.map_err(|error| describe(&error)),
         }
-        all
     }
 
-    fn names(&self, directory: &str) -> io::Result<Vec<String>> {
+    fn entries(&self, directory: &str) -> io::Result<Vec<String>> {
         let directory = self.at(Path::new(directory), OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
         for entry in Dir::read_from(&directory)? {
@@ -63,25 +46,23 @@ impl Root {
         Ok(rustix::fs::openat2(&self.0, path, flags, mode, ResolveFlags::IN_ROOT)?)
     }
 
-    fn found(&self, index: usize, path: PathBuf) -> Option<Found> {
-        let itself = match self.at(&path, OFlags::PATH | OFlags::NOFOLLOW) {
+    /// What is at a path; `None` if it is missing.
+    pub fn content(&self, path: &Path) -> Option<Content> {
+        let itself = match self.at(path, OFlags::PATH | OFlags::NOFOLLOW) {
             Ok(itself) => itself,
             Err(error) if is_missing(&error) => return None,
-            Err(error) => {
-                return Some(Found { root: index, path, content: Content::Unreadable(describe(&error)) });
-            }
+            Err(error) => return Some(Content::Unreadable(describe(&error))),
         };
         let target = link_target(itself.as_fd());
         // A link to /dev/null is empty, also if the root has no /dev.
         let is_null = target.as_ref().is_some_and(|target| target.ends_with("/dev/null"));
-        let text = if is_null { Ok(String::new()) } else { self.text(&path) };
-        let content = match (target, text) {
+        let text = if is_null { Ok(String::new()) } else { self.text(path) };
+        Some(match (target, text) {
             (Some(target), Ok(text)) => Content::Link { target, text: Some(text) },
             (Some(target), Err(error)) if is_missing(&error) => Content::Link { target, text: None },
             (None, Ok(text)) => Content::Text(text),
             (_, Err(error)) => Content::Unreadable(describe(&error)),
-        };
-        Some(Found { root: index, path, content })
+        })
     }
 
     fn text(&self, path: &Path) -> io::Result<String> {

@@ -2,20 +2,19 @@
 
 use std::path::Path;
 
-use host::linux::peer_files::Root;
+use super::files;
+use super::peer::{Peer, Values, import};
+use host::linux::root::Root;
+use logic::config;
 use logic::config::settings::Settings;
-use logic::config::{self};
 use logic::finding::{Code, Finding, Level};
-use logic::import::{self, Peer, Values, files};
 
 /// A finding for each device of ours that is also in the configuration of zram-generator below `root`. Only useful where
 /// zram-generator is active.
 pub fn findings(root: &Path, ours: &Settings) -> Vec<Finding> {
     let Ok(root) = Root::open(root) else { return Vec::new() };
     let peer = Peer::ZramGenerator;
-    let sources = peer.sources();
-    let ordered = files::order(peer, root.mains(sources.mains), root.drop_ins(sources.drop_ins));
-    let toml = import::import(peer, &ordered.files, &Values::default()).toml;
+    let toml = import(peer, &files::read(peer, &root).files, &Values::default()).toml;
     let theirs = config::load(&[("imported".into(), toml)], "").settings;
     let both = ours.devices.iter().filter(|device| !device.yields).map(|device| device.number);
     let both = both.filter(|number| theirs.devices.iter().any(|device| device.number == *number));

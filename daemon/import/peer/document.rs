@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use super::ini::Setting;
 use super::refused::refused_and_doubtful;
 use super::{Imported, Peer, Row, Warning};
-use crate::config;
-use crate::finding::Finding;
-use crate::overlay::quoted;
-use crate::proc::zram_number;
-use crate::text::worded;
+use logic::config;
+use logic::finding::Finding;
+use logic::overlay::quoted;
+use logic::proc::zram_number;
+use logic::text::worded;
 
 /// A file being composed.
 #[derive(Debug, Default)]
@@ -193,7 +193,7 @@ pub fn float(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overlay::list;
+    use logic::overlay::list;
 
     #[test]
     fn text_survives_toml() {

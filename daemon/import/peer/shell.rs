@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::document::Draft;
-use crate::device::algorithm::Algorithm;
-use crate::expr::Expr;
-use crate::overlay::list;
-use crate::text::nearest;
+use logic::device::algorithm::Algorithm;
+use logic::expr::Expr;
+use logic::overlay::list;
+use logic::text::nearest;
 
 /// An assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
