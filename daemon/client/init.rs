@@ -147,10 +147,14 @@ fn refuse(words: &Init, host: &LinuxHost, machine: &Machine, directory: &Path) -
         return Ok(());
     }
     if let Some(rival) = machine.rivals().next() {
-        let message = format!(
-            "{} is set up here ({}) and would claim the same devices: run `zramdctl init` without --now, {}, and reboot",
-            rival.name, rival.file, rival.off
-        );
+        let off = &rival.off;
+        let way = if rival.enabled {
+            format!("run `zramdctl init` without --now, {off}, and reboot")
+        } else {
+            format!("{off}, then run `zramdctl init --now` again")
+        };
+        let message =
+            format!("{} is set up here ({}) and would claim the same devices: {way}", rival.name, rival.file);
         return Err(Error::new(ErrorKind::Unsafe, message));
     }
     if !unit_files::is_booted(directory) {

@@ -351,17 +351,30 @@ impl Machine {
                     other.name
                 ),
                 _ if !imports && other.import.is_some() => format!(
-                    "{} is not taken over, because no file of the administrator configures it ({}). Until it is disabled, zramd leaves the device to it: {}, then reboot.",
-                    other.name, other.file, other.off
+                    "{} is not taken over, because no file of the administrator configures it ({}). {}",
+                    other.name,
+                    other.file,
+                    until_off(other)
                 ),
                 _ => format!(
-                    "{} takes zram devices here, too ({}). Until it is disabled, zramd leaves the device to it: {}, then reboot.",
-                    other.name, other.file, other.off
+                    "{} takes zram devices here, too ({}). {}",
+                    other.name,
+                    other.file,
+                    until_off(other)
                 ),
             };
             remarks.push(remark);
         }
         remarks
+    }
+}
+
+fn until_off(other: &OtherManager) -> String {
+    let off = &other.off;
+    if other.enabled {
+        format!("Until it is disabled, zramd leaves the device to it: {off}, then reboot.")
+    } else {
+        format!("Until it is stopped, zramd leaves the device to it: {off}.")
     }
 }
 
@@ -435,7 +448,7 @@ mod tests {
     fn other(name: &'static str, file: &str) -> OtherManager {
         let does = if name == "log2ram" { Does::Directories } else { Does::Devices };
         let import = Peer::parse(name).map(Peer::name);
-        OtherManager { name, does, file: file.to_owned(), import, off: "run `off`".to_owned() }
+        OtherManager { name, does, file: file.to_owned(), import, enabled: true, off: "run `off`".to_owned() }
     }
 
     fn shipped() -> OtherManager {

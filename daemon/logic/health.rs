@@ -555,6 +555,7 @@ mod tests {
                 does: Does::Devices,
                 file: "/a".to_owned(),
                 import: Some("zram-generator"),
+                enabled: true,
                 off: "stop it".to_owned(),
             }],
             cmdline: "quiet resume=/dev/zram0".to_owned(),

@@ -394,7 +394,7 @@ fn only_steps_of_extra_features_may_fail_with_a_warning() {
 
 fn other(does: Does) -> OtherManager {
     let (file, off) = ("/etc/x.conf".to_owned(), "remove it".to_owned());
-    OtherManager { name: "x", does, file, import: None, off }
+    OtherManager { name: "x", does, file, import: None, enabled: true, off }
 }
 
 #[test]

@@ -137,8 +137,9 @@ fn manager(other: &OtherManager, configured: bool) -> Finding {
         _ => (
             Code::ForeignManager,
             format!(
-                "{} is configured here too ({}); two may claim the same {}",
+                "{} is {} here too ({}); two may claim the same {}",
                 other.name,
+                if other.enabled { "configured" } else { "running" },
                 other.file,
                 other.does.claim()
             ),

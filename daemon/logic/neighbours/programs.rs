@@ -52,7 +52,9 @@ pub struct OtherManager {
     pub file: String,
     /// Its name for `zramdctl import`, if its configuration can be imported here.
     pub import: Option<&'static str>,
-    /// How to disable it: an imperative, lower case, no full stop.
+    /// Whether it starts at the next boot. Otherwise it was started by hand, or was disabled while it ran.
+    pub enabled: bool,
+    /// How to disable it, or to stop it if it is not enabled: an imperative, lower case, no full stop.
     pub off: String,
 }
 
@@ -201,24 +203,48 @@ pub fn at_work(look: &Look) -> Vec<OtherManager> {
             continue;
         }
         let configured = known.enabled.place(look, &services);
-        let configured = configured.and_then(|(file, off)| Some((file, off, known.needs.place(look)?)));
-        let runs = || services.generated(known.enabled).map(|(file, off)| (file, off, String::new()));
-        let Some((file, off, needed)) = configured.or_else(runs) else { continue };
+        let configured = configured.and_then(|place| Some((place, known.needs.place(look)?)));
+        let runs = || services.generated(known.enabled).map(|place| (place, String::new()));
+        let Some((place, needed)) = configured.or_else(runs) else { continue };
+        let Place { mut file, enabled, mut off } = place;
         // Of a service, the link says that it is enabled; its configuration is there in any case.
-        let is_service = matches!(known.enabled, Enabled::Service(_));
-        let file = if is_service || needed.is_empty() { file } else { needed };
-        let off = if known.off.is_empty() { off } else { known.off.to_owned() };
-        let other = OtherManager { name: known.name, does: known.does, file, import: known.import, off };
-        found.push((known, other));
+        if !matches!(known.enabled, Enabled::Service(_)) && !needed.is_empty() {
+            file = needed;
+        }
+        if enabled && !known.off.is_empty() {
+            known.off.clone_into(&mut off);
+        }
+        let (name, does, import) = (known.name, known.does, known.import);
+        found.push((known, OtherManager { name, does, file, import, enabled, off }));
     }
     let mut found: Vec<OtherManager> = found.into_iter().map(|(_, other)| other).collect();
     found.extend(rules(look));
     found
 }
 
+/// Where a program is in use; see [`OtherManager`].
+struct Place {
+    file: String,
+    enabled: bool,
+    off: String,
+}
+
+impl Place {
+    /// Where it is enabled.
+    fn enabled(file: String, off: String) -> Place {
+        Place { file, enabled: true, off }
+    }
+
+    /// A service that is active, and not enabled.
+    fn active(service: &str, stop: &str) -> Place {
+        let off = format!("run `{stop}`, or reboot (it is active, but not enabled)");
+        Place { file: format!("{service}, which is active"), enabled: false, off }
+    }
+}
+
 impl Enabled {
-    /// Where it is enabled, and how to disable it there.
-    fn place(self, look: &Look, services: &Services) -> Option<(String, String)> {
+    /// Where it is enabled, or that its service is active.
+    fn place(self, look: &Look, services: &Services) -> Option<Place> {
         // Debian has no /etc/systemd/system-generators.
         let masked = |directory: &str, name: &str| {
             format!("remove its package, or run `mkdir -p {directory} && ln -s /dev/null {directory}/{name}`")
@@ -230,7 +256,7 @@ impl Enabled {
             Enabled::Rules(name) => (first(&RULES, name, look)?, masked(RULES[0], name)),
             Enabled::Program(path) => (path.to_owned(), String::new()),
         };
-        ((look.kind)(&file) == PathKind::Other).then_some((file, off))
+        ((look.kind)(&file) == PathKind::Other).then(|| Place::enabled(file, off))
     }
 }
 
@@ -285,6 +311,8 @@ struct Services {
     links: Vec<String>,
     /// Names of active units.
     active: Vec<String>,
+    /// Names of services that OpenRC has started.
+    started: Vec<String>,
 }
 
 impl Services {
@@ -300,15 +328,15 @@ impl Services {
         let of_openrc = (look.names)(RUNLEVELS).into_iter().map(|level| format!("{RUNLEVELS}/{level}"));
         let active = (look.names)(ACTIVE).into_iter();
         let active = active.filter_map(|name| name.strip_prefix("invocation:").map(str::to_owned));
-        let started = (look.names)(STARTED).into_iter().map(|name| format!("{name}.service"));
         Services {
             links: of_systemd.chain(of_openrc).flat_map(inside).collect(),
-            active: active.chain(started).collect(),
+            active: active.collect(),
+            started: (look.names)(STARTED),
         }
     }
 
-    /// Where a service is enabled, or that it is active, and how to disable it.
-    fn place(&self, look: &Look, unit: &str) -> Option<(String, String)> {
+    /// Where a service is enabled, or that it is active.
+    fn place(&self, look: &Look, unit: &str) -> Option<Place> {
         let bare = unit.strip_suffix(".service").unwrap_or(unit);
         let is_masked =
             || UNITS[..2].iter().any(|at| (look.kind)(&format!("{at}/{unit}")) == PathKind::Empty);
@@ -324,23 +352,25 @@ impl Services {
                 Some((level, _)) => format!("run `rc-update del {bare} {level}`"),
                 None => format!("run `systemctl disable {unit}`"),
             };
-            return Some((link.clone(), off));
+            return Some(Place::enabled(link.clone(), off));
         }
-        self.active.iter().find(|active| *active == unit).map(|unit| running(unit))
+        if self.started.iter().any(|started| started == bare) {
+            return Some(Place::active(bare, &format!("rc-service {bare} stop")));
+        }
+        self.active.iter().find(|active| *active == unit).map(|unit| active_unit(unit))
     }
 
     /// An active unit of a generator that is no longer configured.
-    fn generated(&self, enabled: Enabled) -> Option<(String, String)> {
+    fn generated(&self, enabled: Enabled) -> Option<Place> {
         let is_it = |unit: &&String| {
             enabled == Enabled::Generator("zram-generator") && unit.starts_with("systemd-zram-setup@")
         };
-        self.active.iter().find(is_it).map(|unit| running(unit))
+        self.active.iter().find(is_it).map(|unit| active_unit(unit))
     }
 }
 
-/// What is said of an active unit that is not enabled.
-fn running(unit: &str) -> (String, String) {
-    (format!("{unit}, which is active"), format!("do not start {unit}: it is active, but not enabled"))
+fn active_unit(unit: &str) -> Place {
+    Place::active(unit, &format!("systemctl stop {unit}"))
 }
 
 /// Rules of udev that set the size of a zram device. Below `/usr/lib`, only files that name zram are read.
@@ -369,6 +399,7 @@ fn rules(look: &Look) -> Vec<OtherManager> {
                     does: Does::Devices,
                     file: format!("{file}:{line}"),
                     import: None,
+                    enabled: true,
                     off: format!("remove that line of {file}"),
                 });
             }
@@ -519,8 +550,21 @@ mod tests {
         {
             assert_eq!(places(&[(link, "x")]), [""; 0]);
         }
-        for active in ["/run/systemd/units/invocation:zram-init.service", "/run/openrc/started/zram-init"] {
-            assert_eq!(places(&[(active, "x")]), ["zram-init.service, which is active"]);
+        for (active, place, off) in [
+            (
+                "/run/systemd/units/invocation:zram-init.service",
+                "zram-init.service, which is active",
+                "run `systemctl stop zram-init.service`, or reboot (it is active, but not enabled)",
+            ),
+            (
+                "/run/openrc/started/zram-init",
+                "zram-init, which is active",
+                "run `rc-service zram-init stop`, or reboot (it is active, but not enabled)",
+            ),
+        ] {
+            let found = &found_in(&[(active, "x")])[0];
+            assert_eq!((found.name, found.enabled), ("zram-init", false));
+            assert_eq!((found.file.as_str(), found.off.as_str()), (place, off));
         }
         let openrc = &found_in(&[("/etc/runlevels/boot/zram-init", "x")])[0];
         assert_eq!(openrc.remedy(), "run `rc-update del zram-init boot`");
