@@ -70,7 +70,7 @@ type Neighbour =
     (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
 
 /// Each neighbour: what is on the machine when it is configured, when it runs, and the words by which it is named.
-const NEIGHBOURS: [Neighbour; 9] = [
+const NEIGHBOURS: [Neighbour; 13] = [
     (
         "zram-generator",
         &[(GENERATOR, "x"), ("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n")],
@@ -111,6 +111,45 @@ const NEIGHBOURS: [Neighbour; 9] = [
         &["run/systemd/units/invocation:log2ram.service"],
         "log2ram.service",
     ),
+    // Ubuntu's package.
+    (
+        "zram-config",
+        &[("etc/systemd/system/multi-user.target.wants/zram-config.service", ZRAM_CONFIG)],
+        &["run/systemd/units/invocation:zram-config.service"],
+        "multi-user.target.wants/zram-config.service",
+    ),
+    // github.com/ecdye/zram-config.
+    (
+        "zram-config",
+        &[
+            ("etc/systemd/system/sysinit.target.wants/zram-config.service", ZRAM_CONFIG),
+            ("etc/ztab", "# swap\talg\tmem_limit\tdisk_size\nswap\tlzo-rle\t250M\t750M\t75\t0\t150\n"),
+        ],
+        &["run/systemd/units/invocation:zram-config.service"],
+        "sysinit.target.wants/zram-config.service",
+    ),
+    // Its unit for systemd.
+    (
+        "zram-init",
+        &[("etc/systemd/system/swap.target.wants/zram_swap.service", "[Service]\nType=oneshot\n")],
+        &["run/systemd/units/invocation:zram_swap.service"],
+        "zram_swap.service",
+    ),
+    (
+        "armbian-zram-config",
+        &[
+            (
+                "etc/systemd/system/sysinit.target.wants/armbian-zram-config.service",
+                "[Service]\nType=oneshot\n",
+            ),
+            (
+                "etc/default/armbian-zram-config",
+                "# enable the service?\nENABLED=true\n# ZRAM_PERCENTAGE=50\n",
+            ),
+        ],
+        &["run/systemd/units/invocation:armbian-zram-config.service"],
+        "armbian-zram-config.service",
+    ),
     ("a udev rule", &[("etc/udev/rules.d/99-zram.rules", RULE)], &[], "/etc/udev/rules.d/99-zram.rules:2"),
     (
         "pop-zram",
@@ -119,6 +158,7 @@ const NEIGHBOURS: [Neighbour; 9] = [
         "pop-default-settings-zram.service",
     ),
 ];
+const ZRAM_CONFIG: &str = "[Service]\nType=oneshot\nRemainAfterExit=yes\n";
 const WANTS_ZRAMSWAP: &str = "etc/systemd/system/multi-user.target.wants/zramswap.service";
 const RULE: &str = "# Swap.\nKERNEL==\"zram0\", ATTR{disksize}=\"4096M\", RUN=\"/usr/bin/mkswap /dev/zram0\", TAG+=\"systemd\"\n";
 
@@ -140,7 +180,7 @@ fn every_neighbour_is_named_by_every_command() {
                 // What it needs besides is there, but it is not enabled.
                 for (path, text) in configured
                     .iter()
-                    .filter(|(path, _)| path.ends_with("zramswap") || path.ends_with("log2ram.conf"))
+                    .filter(|(path, _)| path.starts_with("etc/default/") || path.ends_with("log2ram.conf"))
                 {
                     machine.write(path, text);
                 }

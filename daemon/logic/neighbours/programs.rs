@@ -140,7 +140,7 @@ const fn service(name: &'static str, does: Does, unit: &'static str, import: Opt
 }
 
 /// All programs known to zramd. Of rows with the same unit, the first that applies counts.
-const KNOWN: [Known; 20] = [
+const KNOWN: [Known; 23] = [
     Known {
         name: "zram-generator",
         does: Does::Devices,
@@ -155,15 +155,27 @@ const KNOWN: [Known; 20] = [
     },
     // openSUSE's systemd-zram-service, and others of the same name, without a file that could be imported.
     service("zramswap.service", Does::Devices, "zramswap.service", None),
+    // Ubuntu's, and the script with `/etc/ztab`.
     service("zram-config", Does::Devices, "zram-config.service", None),
+    // The service of OpenRC, and its units for systemd.
     service("zram-init", Does::Devices, "zram-init.service", None),
+    service("zram-init", Does::Devices, "zram_swap.service", None),
+    service("zram-init", Does::Devices, "zram_tmp.service", None),
+    service("zram-init", Does::Devices, "zram_var_tmp.service", None),
+    service("zram-init", Does::Devices, "zram_btrfs.service", None),
     service("zram-swap", Does::Devices, "zram-swap.service", None),
-    service("zram_swap.service", Does::Devices, "zram_swap.service", None),
     service("zram.service", Does::Devices, "zram.service", None),
     service("zramen", Does::Devices, "zramen.service", None),
     service("systemd-swap", Does::Devices, "systemd-swap.service", None),
-    service("armbian-zram-config", Does::Devices, "armbian-zram-config.service", None),
-    service("armbian-ramlog", Does::Directories, "armbian-ramlog.service", None),
+    // Armbian enables both services, and switches them by this line.
+    Known {
+        needs: Needs::Line("/etc/default/armbian-zram-config", "ENABLED=true"),
+        ..service("armbian-zram-config", Does::Devices, "armbian-zram-config.service", None)
+    },
+    Known {
+        needs: Needs::Line("/etc/default/armbian-ramlog", "ENABLED=true"),
+        ..service("armbian-ramlog", Does::Directories, "armbian-ramlog.service", None)
+    },
     service("dietpi-ramlog", Does::Directories, "dietpi-ramlog.service", None),
     service("folder2ram", Does::Directories, "folder2ram_startup.service", None),
     Known {
@@ -552,9 +564,9 @@ mod tests {
         }
         for (active, place, off) in [
             (
-                "/run/systemd/units/invocation:zram-init.service",
-                "zram-init.service, which is active",
-                "run `systemctl stop zram-init.service`, or reboot (it is active, but not enabled)",
+                "/run/systemd/units/invocation:zram_swap.service",
+                "zram_swap.service, which is active",
+                "run `systemctl stop zram_swap.service`, or reboot (it is active, but not enabled)",
             ),
             (
                 "/run/openrc/started/zram-init",
@@ -568,6 +580,17 @@ mod tests {
         }
         let openrc = &found_in(&[("/etc/runlevels/boot/zram-init", "x")])[0];
         assert_eq!(openrc.remedy(), "run `rc-update del zram-init boot`");
+    }
+
+    #[test]
+    fn a_service_that_its_configuration_switches_off_is_not_in_use() {
+        let link = ("/etc/systemd/system/sysinit.target.wants/armbian-zram-config.service", "x");
+        let file = "/etc/default/armbian-zram-config";
+        let found = |text| !found_in(&[link, (file, text)]).is_empty();
+        let text = "# enable the service?\nENABLED=true\n# ZRAM_PERCENTAGE=50\n";
+        assert!(found(text) && !found(&text.replace("true", "false")));
+        // Without the file, the service sets nothing up.
+        assert_eq!(found_in(&[link]), []);
     }
 
     #[test]
