@@ -46,6 +46,7 @@ pub(super) fn text(overrides: &[Override], style: Style) -> String {
 
 fn row(found: &Override) -> Vec<String> {
     let configured = match (&found.configured, &found.configured_at, found.standing) {
+        (_, _, Standing::Broken) => "section has a mistake".to_owned(),
         (Some(value), Some(place), _) => format!("{value} ({place})"),
         (Some(value), None, _) => value.clone(),
         (None, _, Standing::Orphaned) => "section removed".to_owned(),

@@ -471,6 +471,9 @@ fn owner(view: &DeviceView, config: &Merged) -> String {
     let section = &view.config_section;
     match config.sections.get(section) {
         Some(found) => format!("zramd, from [{section}] in {}", found.origin.place()),
+        None if config.broken.contains(section) => {
+            format!("zramd, from [{section}], which has a mistake now")
+        }
         None => format!("zramd, from [{section}], which is not in the configuration now"),
     }
 }
@@ -647,6 +650,15 @@ mod tests {
     use logic::figure::FIGURES;
     use logic::plan::{self, Activation};
     use logic::proc::Memory;
+
+    #[test]
+    fn a_section_with_a_mistake_is_not_absent() {
+        let text = "[zram10]\nzram-size =\n".to_owned();
+        let broken = config::load(&[("/etc/zramd/zramd.toml".into(), text)], "").merged;
+        let machine = fixture::machine();
+        let view = machine.devices.iter().find(|view| view.config_section == "zram10").unwrap();
+        assert_eq!(owner(view, &broken), "zramd, from [zram10], which has a mistake now");
+    }
 
     fn loaded() -> Loaded {
         let text =

@@ -163,6 +163,10 @@ pub fn adopt<H: Host>(
 
 /// Applies the settings of `[vm]` that belong to `target`, before or after PID 1 activates the swap.
 pub fn up_vm<H: Host>(host: &mut H, loaded: &Loaded, target: &Target) -> Result<Applied, Error> {
+    if loaded.has_mistake(&target.to_string()) {
+        let message = format!("{target}: no usable section [{target}] in the configuration");
+        return Err(Error::new(ErrorKind::Config, message));
+    }
     locked(host, |host| {
         recover(host, |other| other == target)?;
         let mut plan = plan(host, loaded, Activation::Systemd)?;

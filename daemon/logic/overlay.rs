@@ -97,6 +97,8 @@ pub enum Standing {
     Created,
     /// Its section is no longer in the configuration, so the override is ignored.
     Orphaned,
+    /// Its section has a mistake, so neither is used.
+    Broken,
 }
 
 /// A key assigned until the next boot.
@@ -125,6 +127,7 @@ impl Override {
             (Standing::Orphaned, ..) => {
                 format!("{assignment} is not used: the section is no longer in the configuration")
             }
+            (Standing::Broken, ..) => format!("{assignment} is not used: the section has a mistake"),
             (Standing::Created, ..) => format!("{assignment} until the next boot"),
             (Standing::InForce, Some(value), Some(place)) => {
                 format!("{assignment} until the next boot (the configuration says {value}, {place})")
@@ -155,7 +158,9 @@ pub fn findings(overrides: &[Override]) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for one in overrides {
         let (code, message) = match one.standing {
-            Standing::InForce => (Code::Overridden, format!("{}: {}", one.object, one.sentence())),
+            Standing::InForce | Standing::Broken => {
+                (Code::Overridden, format!("{}: {}", one.object, one.sentence()))
+            }
             Standing::Orphaned => (Code::OverrideOrphaned, format!("{}: {}", one.object, one.sentence())),
             Standing::Created => {
                 (Code::CreatedAtRuntime, format!("{} was created until the next boot", one.object))

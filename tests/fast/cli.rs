@@ -48,6 +48,9 @@ fn sections_that_are_not_used_are_in_a_plan() {
         "zram990: not usable: it has a mistake\nzram991: switched off\n"
     );
     assert_eq!(plan("[maintenance]\n"), "nothing is configured\n");
+    for vm in ["[vm]\nswappiness = \"oops\"\n", "[vm]\nswappiness =\n"] {
+        assert_eq!(plan(vm), "nothing is usable: the configuration has mistakes\n", "{vm}");
+    }
 }
 
 #[test]

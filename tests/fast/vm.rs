@@ -264,6 +264,15 @@ fn a_swap_that_fails_brings_no_settings() {
     assert!(machine.look().records.is_empty());
 }
 
+/// It is not absent, so its unit fails.
+#[test]
+fn a_section_with_a_mistake_is_an_error_of_its_unit() {
+    for text in ["[vm]\nswappiness = \"oops\"\n", "[vm]\nswappiness =\n"] {
+        let error = engine::up_vm(&mut machine().process(), &load(text), &Target::Vm).unwrap_err();
+        assert_eq!(error.message, "vm: no usable section [vm] in the configuration", "{text}");
+    }
+}
+
 /// As the units do: zswap before the swap, the other settings after it.
 #[test]
 fn through_units_the_settings_wait_for_the_swap() {

@@ -150,7 +150,9 @@ fn up(invocation: &Invocation, number: u32) -> Result<ExitStatus, Error> {
 
 fn up_vm(invocation: &Invocation, target: &Target) -> Result<ExitStatus, Error> {
     let loaded = load(invocation);
-    let applied = engine::up_vm(&mut host(invocation), &loaded, target)?;
+    let is_own = |found: &&Finding| section_of(found.key()).as_deref() == Some(&target.to_string());
+    let applied = engine::up_vm(&mut host(invocation), &loaded, target)
+        .inspect_err(|_| show::short(loaded.problems.iter().filter(is_own)))?;
     show::outcomes(&applied.outcomes);
     match applied.plan.item(target) {
         None => out::line(&format!("{target}: not configured, nothing to do")),

@@ -113,7 +113,7 @@ pub fn table(rows: &[Row], applied: Option<(&Applied, &Loaded)>) {
         add((*name).to_owned(), "not used");
     }
     if cells.is_empty() {
-        return out::line("nothing is configured");
+        return out::line(applied.map_or("nothing is configured", |(_, loaded)| loaded.nothing()));
     }
     let heading = ["NAME", "ALGORITHM", "SIZE", "STORED", "MEMORY", "USED FOR", "STATE"];
     out::line(table::render(&heading, &[2, 3, 4], &cells).trim_end());

@@ -60,7 +60,7 @@ impl Units<LinuxHost> for Pid1 {
             if pid_1::property(&swap_unit(*number), "LoadState")? == "loaded" {
                 known.push(*number);
             } else {
-                out::line(&format!("zram{number}: not configured any more"));
+                out::line(&format!("zram{number}: no usable section in the configuration any more"));
             }
         }
         let units: Vec<String> = known.iter().map(|number| swap_unit(*number)).collect();

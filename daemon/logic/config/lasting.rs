@@ -194,10 +194,15 @@ pub fn must_be_described(loaded: &Loaded, changes: &Changes) -> Result<(), Error
             let elsewhere = |assignment: &Assignment| !assignment.origin.file.ends_with(&FILE[1..]);
             found.values().any(elsewhere) || described_by.iter().any(|key| found.contains_key(*key))
         });
-        if !is_described && keys.values().any(Option::is_some) {
-            let message = format!("there is no section [{section}] in the configuration; {remedy}");
-            return Err(Error::new(ErrorKind::NotFound, message));
+        if is_described || keys.values().all(Option::is_none) {
+            continue;
         }
+        if loaded.merged.broken.contains(section) {
+            let message = format!("[{section}] has a mistake: correct what `zramdctl check` shows first");
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        let message = format!("there is no section [{section}] in the configuration; {remedy}");
+        return Err(Error::new(ErrorKind::NotFound, message));
     }
     Ok(())
 }
@@ -277,6 +282,8 @@ mod tests {
         let size = "[zram1]\nzram-size = \"64MiB\"\n";
         let disk = "[ramdisk.a]\nsize = \"5MiB\"\n";
         let missing = Err(ErrorKind::NotFound);
+        let broken = [(other, "[zram1]\nzram-size =\n"), (FILE, priority)];
+        assert_eq!(result(&broken, "zram1", "swap-priority"), Err(ErrorKind::Config));
         assert_eq!(result(&[(FILE, priority)], "zram1", "swap-priority"), missing);
         assert_eq!(result(&[(FILE, size)], "zram1", "zram-size"), Ok(()));
         assert_eq!(

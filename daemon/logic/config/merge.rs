@@ -168,8 +168,12 @@ mod tests {
         let found = loaded(CONFIG, "zram7", &created.text("zram7"), "");
         assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::Created], 2));
         let limit = "[zram0]\nzram-resident-limit = \"0B\" # limit\n";
-        let found = loaded("[zram0]\nzram-size = \n", "zram0", limit, "");
-        assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::InForce], 0));
+        for mistake in ["zram-size = \n", "zram-size = \"oops(\"\n"] {
+            let found = loaded(&format!("[zram0]\n{mistake}"), "zram0", limit, "");
+            assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::Broken], 0));
+            let sentence = "zram-resident-limit = \"0B\" is not used: the section has a mistake";
+            assert_eq!(found.merged.overrides[0].sentence(), sentence, "{mistake}");
+        }
         let found = loaded("", "zram0", limit, "systemd.zram");
         assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::InForce], 1));
     }

@@ -31,10 +31,12 @@ mod zswap;
 
 use std::path::PathBuf;
 
-use crate::finding::Finding;
+use crate::finding::{Finding, Level, has_errors};
 use crate::origin::Origin;
+use crate::overlay::Standing;
 use fragment::Section;
 use merge::Merged;
+use schema::section_of;
 pub use section::{DISCARDS, with_commas};
 use settings::Settings;
 
@@ -69,6 +71,23 @@ impl Loaded {
         }
         assemble::assemble(&merged).0
     }
+
+    /// Whether a section is not used because of a mistake.
+    pub fn has_mistake(&self, section: &str) -> bool {
+        let is_own = |found: &Finding| {
+            found.level == Level::Error && section_of(found.key()).as_deref() == Some(section)
+        };
+        self.merged.broken.contains(section) || self.problems.iter().any(is_own)
+    }
+
+    /// What is said where it sets nothing up: sections with mistakes are not absent.
+    pub fn nothing(&self) -> &'static str {
+        if has_errors(&self.problems) {
+            "nothing is usable: the configuration has mistakes"
+        } else {
+            "nothing is configured"
+        }
+    }
 }
 
 /// Reads files, lowest precedence first, and the kernel command line.
@@ -88,7 +107,15 @@ pub fn load(files: &[(PathBuf, String)], cmdline: &str) -> Loaded {
     if disabled_by_cmdline {
         settings = Settings::default();
     }
-    Loaded { files: paths, settings, problems, merged, disabled_by_cmdline }
+    let mut loaded = Loaded { files: paths, settings, problems, merged, disabled_by_cmdline };
+    let mut overrides = std::mem::take(&mut loaded.merged.overrides);
+    for found in overrides.iter_mut().filter(|found| found.standing == Standing::InForce) {
+        if loaded.has_mistake(&found.object) {
+            found.standing = Standing::Broken;
+        }
+    }
+    loaded.merged.overrides = overrides;
+    loaded
 }
 
 /// As [`load`], for the files found and the problems of finding them.

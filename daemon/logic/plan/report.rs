@@ -258,7 +258,7 @@ pub fn text(plan: &Plan, loaded: &Loaded) -> String {
         line(format_args!("{name}: {why}\n"));
     }
     if out.is_empty() {
-        "nothing is configured\n".clone_into(&mut out);
+        out = format!("{}\n", loaded.nothing());
     }
     out
 }
