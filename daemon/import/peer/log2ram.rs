@@ -125,7 +125,7 @@ fn copy(variables: &Variables, draft: &mut Draft) {
     for variable in COPY.into_iter().filter_map(|name| variables.get(name)) {
         let note = match variable.name.as_str() {
             "JOURNALD_AWARE" => "journald leaves the RAM disk before it is saved, always",
-            "USE_RSYNC" => "snapshots are archives of zramd's own",
+            "USE_RSYNC" => "snapshots have a format of zramd's own",
             _ => "a save that fails is in the journal; zramd sends nothing",
         };
         draft.row(variable.text(), "", note);
