@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use crate::support::ramdisk::{ASKED, Trial, change, picture, small};
 use crate::support::skip;
@@ -228,6 +229,16 @@ fn a_file_that_others_can_change_is_not_loaded() {
     }
     std::os::unix::fs::chown(&archive, Some(1234), None).unwrap();
     trial.verify(2).unwrap_err();
+}
+
+/// The new time would be written to the disk.
+#[test]
+fn reading_a_store_leaves_its_access_time() {
+    let trial = with_two();
+    let directory = fs::File::open(trial.disk.store()).unwrap();
+    directory.set_times(fs::FileTimes::new().set_accessed(UNIX_EPOCH)).unwrap();
+    assert_eq!(store::status(&Calls::new(), &trial.disk).unwrap().generations.len(), 2);
+    assert_eq!(directory.metadata().unwrap().accessed().unwrap(), UNIX_EPOCH);
 }
 
 /// Each opening of a file may wake a disk, or wait for a card.

@@ -4,9 +4,9 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::fs::{OFlags, RawDir};
 
-use super::{Calls, Result};
+use super::{Calls, Result, open_without_atime};
 
 /// A name in a directory.
 pub type Name = Vec<u8>;
@@ -29,7 +29,7 @@ impl Calls {
             self.enter("getdents", String::new)?;
             // Opened again for a position of its own, so that each listing begins at the start.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let own = rustix::fs::openat(directory, ".", flags, Mode::empty())?;
+            let own = open_without_atime(directory, b".", flags)?;
             names.clear();
             let mut buffer = Vec::with_capacity(room);
             if read(own, buffer.spare_capacity_mut(), room == ROOM[2], &mut names)? {

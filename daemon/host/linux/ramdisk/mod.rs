@@ -89,6 +89,14 @@ pub enum Subject<'a> {
     Named(BorrowedFd<'a>, &'a [u8]),
 }
 
+/// Opens without updating the access time, if permitted: a new one would be written to the disk later.
+fn open_without_atime(directory: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd> {
+    match rustix::fs::openat(directory, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(rustix::io::Errno::PERM) => Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?),
+        opened => Ok(opened?),
+    }
+}
+
 /// The names of all attributes, each with a terminating zero.
 fn list_attributes(subject: Subject<'_>) -> Result<Vec<u8>> {
     let list = |buffer: &mut [u8]| match subject {
@@ -151,10 +159,7 @@ impl Calls {
     pub fn open_file(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
         self.enter("openat", || name.escape_ascii().to_string())?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        match rustix::fs::openat(directory, name, flags | OFlags::NOATIME, Mode::empty()) {
-            Err(rustix::io::Errno::PERM) => Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?),
-            opened => Ok(opened?),
-        }
+        open_without_atime(directory, name, flags)
     }
 
     /// Creates a file, which must not exist, and opens it for reading and writing.
