@@ -692,22 +692,42 @@ impl Store {
         self.calls.remove(self.fd(), name.as_bytes(), false).ok();
     }
 
-    /// Gives a new file, whose data are on disk, its name, and waits until both are; if that fails, it is removed. With `replaces`,
-    /// another file of that name is replaced, which stays unless the new one is on disk.
-    pub(super) fn commit(
+    /// Makes a new file, whose data are on disk, a generation, and waits until it is one there. These generations are pruned at
+    /// once, so that the journal of the file system is written once. If it fails, all is as it was.
+    pub(super) fn add(
         &self,
         file: BorrowedFd<'_>,
         partial: &str,
-        name: &str,
-        replaces: bool,
+        number: u64,
+        goes: &[u64],
     ) -> Result<(), Error> {
-        if replaces {
-            self.calls.sync(file).map_err(self.at(partial, "sync"))?;
+        let name = generation_name(number);
+        self.rename(partial, &name, "name")?;
+        // Tried again when the generation is on disk.
+        let renamed: Vec<u64> = goes
+            .iter()
+            .copied()
+            .filter(|number| self.rename(&generation_name(*number), &rest_name(*number), "rename").is_ok())
+            .collect();
+        let synced = self.or_without(&name, self.sync_named(file, &name));
+        if synced.is_err() {
+            for number in renamed {
+                self.rename(&rest_name(number), &generation_name(number), "rename").ok();
+            }
         }
-        self.calls.rename(self.fd(), partial, name, !replaces).map_err(self.at(partial, "name"))?;
-        // On btrfs (seen with Linux 6.12), a file that was only synced under another name may be empty after a power cut.
-        let synced = self.calls.sync(file).map_err(self.at(name, "sync")).and_then(|()| self.sync());
-        if replaces { synced } else { self.or_without(name, synced) }
+        synced
+    }
+
+    /// Replaces a file by a new one, whose data are on disk, and waits until it is there. If that fails, one of them is.
+    pub(super) fn exchange(&self, file: BorrowedFd<'_>, partial: &str, name: &str) -> Result<(), Error> {
+        self.calls.sync(file).map_err(self.at(partial, "sync"))?;
+        self.calls.rename(self.fd(), partial, name, false).map_err(self.at(partial, "name"))?;
+        self.sync_named(file, name)
+    }
+
+    /// On btrfs (seen with Linux 6.12), a file that was only synced under another name may be empty after a power cut.
+    fn sync_named(&self, file: BorrowedFd<'_>, name: &str) -> Result<(), Error> {
+        self.calls.sync(file).map_err(self.at(name, "sync")).and_then(|()| self.sync())
     }
 
     pub(super) fn path(&self) -> &str {

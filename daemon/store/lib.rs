@@ -1,8 +1,8 @@
 //! RAM disks that keep their contents: saved as complete, verified generations, and loaded at boot before they are
 //! used.
 //!
-//! The last good generation exists at every instant: an old one is removed only after a new one is complete and on
-//! disk, and one that cannot be loaded is renamed. All of it runs in `zramd-worker`; only [`status`] is for all
+//! The last good generation exists at every instant: it is pruned only after a new one is complete and on disk, and one
+//! that cannot be loaded is renamed. All of it runs in `zramd-worker`; only [`status`] is for all
 //! processes.
 
 mod compact;

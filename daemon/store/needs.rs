@@ -236,7 +236,7 @@ fn shrink(store: &Store, shelf: &mut Shelf<'_>, at: usize, contents: &[Hash]) ->
             allowance: 0,
         };
         written.end(&end, &[], &mut |_| true)?;
-        written.file().map_or(Ok(()), |file| store.commit(file, &partial, &name, true))
+        written.file().map_or(Ok(()), |file| store.exchange(file, &partial, &name))
     };
     let done = work();
     if done.is_err() {

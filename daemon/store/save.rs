@@ -8,6 +8,7 @@ use host::Errno;
 use host::linux::ramdisk::{BTRFS, Calls, FileSystem, SUBVOLUME_ROOT};
 use logic::ramdisk::SaveReason;
 use logic::ramdisk::choose::{self, Kept, Limits, Pin};
+use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::{Consistency, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
@@ -184,7 +185,7 @@ fn save_locked(
         loaded,
         damaged: &state.damaged,
         place: &place,
-        magic: room.magic,
+        room: &room,
         boot_id: &boot_id,
         budget: disk.daily_budget.map_or(u64::MAX, |daily| state.writes_at(calls.clocks()).left(daily)),
     };
@@ -193,8 +194,8 @@ fn save_locked(
     let (written, tree) =
         writer.write(tree, &way, &mut pruned, watcher).map_err(|error| after_deleting(error, &pruned))?;
     let number = listing.next;
-    let (manifest, exact, written_bytes) = match written {
-        Done::New(manifest, exact, bytes) => (manifest, exact, bytes),
+    let (manifest, exact, written_bytes, goes) = match written {
+        Done::New(manifest, exact, bytes, goes) => (manifest, exact, bytes, goes),
         Done::Same { generation, omitted, exact } => {
             // Entries that could not be read now may be readable at the next save.
             state.fingerprint = tree.fingerprint.filter(|_| exact && omitted.is_lasting());
@@ -230,7 +231,7 @@ fn save_locked(
         warnings.push(error.full());
     }
     if refusal.is_none() {
-        match prune(store, disk, &room, loaded, &state.damaged) {
+        match prune(store, disk, &room, loaded, &state.damaged, goes) {
             Ok(gone) => pruned.extend(gone),
             Err(error) => warnings.push(error.to_string()),
         }
@@ -252,8 +253,8 @@ struct Writer<'a> {
     /// Frames that count as not there.
     damaged: &'a BTreeSet<(u64, u64)>,
     place: &'a OwnedFd,
-    /// Of the file system of the RAM disk.
-    magic: u64,
+    /// The file system of the RAM disk.
+    room: &'a FileSystem,
     boot_id: &'a str,
     /// Bytes that saves may write until the daily budget is spent.
     budget: u64,
@@ -261,8 +262,9 @@ struct Writer<'a> {
 
 /// Result of writing.
 enum Done {
-    /// A new generation, whether all of it is of the same point in time, and the size of its file.
-    New(Manifest, bool, u64),
+    /// A new generation, whether all of it is of the same point in time, the size of its file, and the generations that were
+    /// pruned with it.
+    New(Manifest, bool, u64, Vec<u64>),
     /// Nothing: the tree is that of this generation.
     Same { generation: u64, omitted: Omitted, exact: bool },
 }
@@ -313,7 +315,7 @@ impl Writer<'_> {
             let began_at_usec = self.calls.now_usec();
             let mut free = self.store.file_system()?.available_bytes;
             let each = &mut || watcher(begun);
-            let source = Source::new(self.calls, self.place, self.magic, tree, self.disk, each)?;
+            let source = Source::new(self.calls, self.place, self.room.magic, tree, self.disk, each)?;
             let mut short = None;
             let copies = !is_short;
             let attempt = Attempt { source: &source, listing, began_at_usec, gone, copies };
@@ -464,10 +466,21 @@ impl Writer<'_> {
             }
             read_back => read_back?,
         }
+        let goes = self.goes_with(&manifest, gone);
         if let Some(file) = written.file() {
-            store.commit(file, partial, &generation_name(self.listing.next), false)?;
+            store.add(file, partial, self.listing.next, &goes)?;
         }
-        Ok(Done::New(manifest, exact, written.size()))
+        Ok(Done::New(manifest, exact, written.size(), goes))
+    }
+
+    /// The generations that are pruned together with the commit of a new one: without the newest, because the new one may not be
+    /// on disk yet.
+    fn goes_with(&self, manifest: &Manifest, gone: &[u64]) -> Vec<u64> {
+        let fits = Hold::of(&manifest.contents, self.room.size_bytes(), self.room.total_inodes).is_none();
+        let next = Kept { fits, ..next(self.disk, manifest.is_by_user()) };
+        let kept: Vec<Kept> = self.kept.iter().filter(|kept| !gone.contains(&kept.number)).copied().collect();
+        let goes = choose::spare(&kept, self.disk.keep.generations, self.loaded, next);
+        goes.iter().map(|kept| kept.number).collect()
     }
 
     /// Whether all contents of a generation are there, as far as known, so that nothing has to be written.
@@ -841,12 +854,14 @@ pub fn room(
     }))
 }
 
+/// Prunes what is left to prune after a save, and removes what nothing needs any more; `gone`: what was pruned with the save.
 fn prune(
     store: &Store,
     disk: &Ramdisk,
     room: &FileSystem,
     loaded: Option<u64>,
     damaged: &BTreeSet<(u64, u64)>,
+    mut gone: Vec<u64>,
 ) -> Result<Vec<u64>, Error> {
     let listing = store.listing()?;
     // What is left of pruned generations counts, too.
@@ -854,13 +869,15 @@ fn prune(
     let rest = listing.bytes().saturating_sub(generations);
     let store_bytes = disk.store_limit.map(|limit| limit.saturating_sub(rest));
     let limits = Limits { keep: disk.keep.generations, store_bytes };
-    let gone = choose::prune(&listing.kept_for(disk, room), limits, loaded);
+    let more = choose::prune(&listing.kept_for(disk, room), limits, loaded);
+    gone.retain(|number| !more.contains(number));
+    gone.extend(&more);
     // Without either, everything is needed as it was before.
     let newest = listing.files.iter().max_by_key(|file| file.number);
     let has_copied =
         newest.is_some_and(|file| file.footer.as_ref().is_ok_and(|footer| footer.copied_bytes > 0));
     if !gone.is_empty() || has_copied {
-        needs::remove(store, &listing, &gone, damaged, false, &HashSet::new())?;
+        needs::remove(store, &listing, &more, damaged, false, &HashSet::new())?;
     }
     Ok(gone)
 }
