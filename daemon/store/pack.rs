@@ -46,6 +46,9 @@ pub struct Packed {
     pub changed: Vec<String>,
     /// The number of such files.
     pub changed_count: u64,
+    /// Whether something was no longer as the walk had seen it. If not, all is as it was at the end of the walk: each entry was
+    /// the same before that, and when it was read.
+    pub is_later: bool,
     /// Entries that were left out.
     pub omitted: Omitted,
     /// Totals of what was read.
@@ -150,7 +153,9 @@ pub fn pack(
         };
         let name = tree.names.above(number).1;
         let written = opened.and_then(|opened| {
-            packer.directory(&opened, path, name, number, above, directory).map(|()| opened)
+            packer.directory(&opened, path, name, number, above, directory)?;
+            packer.compare(opened.as_fd(), b"", &directory.meta);
+            Ok(opened)
         });
         let (opened, ended) = match written {
             Ok(opened) => (Some(opened), Ok(())),
@@ -188,6 +193,11 @@ impl<S: Sink> Packer<'_, S> {
         if self.result.changed.len() < NAMED {
             self.result.changed.push(shown(path));
         }
+    }
+
+    /// Notes whether an entry is as the walk has seen it.
+    fn compare(&mut self, directory: BorrowedFd<'_>, name: &[u8], seen: &Meta) {
+        self.result.is_later |= !self.calls.look(directory, name).is_ok_and(|now| seen.is_unchanged(&now));
     }
 
     /// Reports the end of an entry, and records why it is not kept.
@@ -319,6 +329,7 @@ impl<S: Sink> Packer<'_, S> {
         };
         let attributes = self.attributes(Subject::Named(directory, name))?;
         self.entry(name, meta, attributes, body)?;
+        self.compare(directory, name, meta);
         Ok(true)
     }
 
@@ -359,8 +370,9 @@ impl<S: Sink> Packer<'_, S> {
             return Err(Skip::Gone);
         }
         let is_it = (meta.device, meta.inode) == (seen.device, seen.inode);
+        self.result.is_later |= !is_it;
         if meta.size > WHOLE {
-            return self.large(file, path, name, &meta).map(|()| is_it);
+            return self.large(file, path, name, &meta, seen).map(|()| is_it);
         }
         for attempt in 0.. {
             let attributes = self.attributes(Subject::Open(file))?;
@@ -383,6 +395,7 @@ impl<S: Sink> Packer<'_, S> {
             if !unchanged {
                 self.changed(path);
             }
+            self.result.is_later |= !seen.is_unchanged(&later);
             break;
         }
         count(&mut self.result.contents, &meta, false, self.mode);
@@ -443,7 +456,14 @@ impl<S: Sink> Packer<'_, S> {
     }
 
     /// Keeps a file while reading it. Parts that cannot be read any more become zeros.
-    fn large(&mut self, file: BorrowedFd<'_>, path: &[u8], name: &[u8], meta: &Meta) -> Result<(), Skip> {
+    fn large(
+        &mut self,
+        file: BorrowedFd<'_>,
+        path: &[u8],
+        name: &[u8],
+        meta: &Meta,
+        seen: &Meta,
+    ) -> Result<(), Skip> {
         let calls = self.calls;
         let attributes = self.attributes(Subject::Open(file))?;
         let mut next = self.next_data(file, meta, 0)?;
@@ -496,6 +516,7 @@ impl<S: Sink> Packer<'_, S> {
         if !complete || !is_unchanged {
             self.changed(path);
         }
+        self.result.is_later |= !seen.is_unchanged(meta);
         Ok(())
     }
 }

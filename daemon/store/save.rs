@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::{Error, ErrorKind};
 use host::Errno;
 use host::linux::ramdisk::{BTRFS, Calls, FileSystem, SUBVOLUME_ROOT};
-use logic::ramdisk::SaveReason;
 use logic::ramdisk::choose::{self, Kept, Limits, Pin};
 use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::{Consistency, Manifest, size_text};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
+use logic::ramdisk::{Mode, SaveReason};
 use logic::ramdisk::{bad_name, generation_name};
 
 use super::compact;
@@ -930,7 +930,7 @@ impl<'a> Source<'a> {
         self.snapshot.as_ref().unwrap_or(self.place).as_fd()
     }
 
-    /// Whether all contents are of the same point in time.
+    /// Whether all contents are of the same point in time. Without contents, the times of files say nothing about them.
     fn is_exact(
         &self,
         calls: &Calls,
@@ -940,6 +940,9 @@ impl<'a> Source<'a> {
     ) -> Result<bool, TransferError> {
         if packed.changed_count > 0 || self.snapshot.is_some() {
             return Ok(packed.changed_count == 0);
+        }
+        if disk.keep.mode == Mode::Snapshot {
+            return Ok(!packed.is_later);
         }
         match walk(calls, self.fd(), disk.keep.mode, each) {
             Err(TransferError::Ended) => Err(TransferError::Ended),

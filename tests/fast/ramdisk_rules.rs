@@ -256,6 +256,55 @@ fn files_that_change_during_a_save_are_read_again_and_marked() {
     assert_eq!(fs::metadata(&late).unwrap().len(), 20 << 20);
 }
 
+/// Runs `change` when the file `a` has been read, which is the first one; returns what was saved.
+fn saved_with_a_change(change: fn(&Path)) -> (Consistency, Vec<Vec<u8>>) {
+    let trial = Trial::with(|root| {
+        for name in ["a", "b", "c/d", "c/e"] {
+            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+            fs::write(root.join(name), "before").unwrap();
+        }
+        std::os::unix::fs::symlink("before", root.join("link")).unwrap();
+    });
+    let (calls, mut is_changed) = (Calls::new(), false);
+    calls.wait_for_tick();
+    let saved = store::save(&calls, &trial.disk, FORCED, &mut |progress| {
+        if progress.done_bytes > 0 && !std::mem::replace(&mut is_changed, true) {
+            change(trial.place());
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    trial.reboot();
+    trial.load().unwrap();
+    let read = |name: &str| fs::read(trial.place().join(name)).unwrap_or_default();
+    (manifest.consistency, ["a", "c/d", "later"].map(read).to_vec())
+}
+
+#[test]
+fn a_snapshot_is_exact_if_what_was_read_had_not_changed_since_the_walk() {
+    let before = || [&b"before"[..], b"before", b""].map(<[u8]>::to_vec).to_vec();
+    let harmless: [fn(&Path); 2] = [
+        |root| fs::write(root.join("a"), "after").unwrap(),
+        |root| fs::write(root.join("later"), "after").unwrap(),
+    ];
+    for change in harmless {
+        assert_eq!(saved_with_a_change(change), (Consistency::Exact, before()));
+    }
+    let noticed: [fn(&Path); 5] = [
+        |root| fs::write(root.join("b"), "after").unwrap(),
+        |root| fs::rename(root.join("c/d"), root.join("b")).unwrap(),
+        |root| fs::write(root.join("c/new"), "after").unwrap(),
+        |root| fs::set_permissions(root.join("c/e"), fs::Permissions::from_mode(0o600)).unwrap(),
+        |root| {
+            fs::remove_file(root.join("link")).unwrap();
+            std::os::unix::fs::symlink("after", root.join("link")).unwrap();
+        },
+    ];
+    for (number, change) in noticed.into_iter().enumerate() {
+        assert_eq!(saved_with_a_change(change).0, Consistency::Fuzzy, "{number}");
+    }
+}
+
 #[test]
 fn a_save_that_is_ended_leaves_everything_as_it_was() {
     let trial = Trial::with(small);
