@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::{Error, ErrorKind};
 use host::Errno;
@@ -33,6 +34,8 @@ const BESIDES: u64 = 16 << 10;
 /// at most [`SMALL`] bytes.
 const BLOCK: usize = 4 << 10;
 const SMALL: usize = 16 << 10;
+/// What is pruned after the next save does not matter if this many times the bytes that it needs are free.
+const PLENTY: u64 = 16;
 
 /// Parameters of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -382,8 +385,7 @@ impl Writer<'_> {
         let (calls, disk, store) = (self.calls, self.disk, self.store);
         let mut shelf = Shelf::open(store, listing, self.damaged)?;
         let doing = if partial.is_some() { "saving" } else { "measuring" };
-        let mut compaction = if copies { self.compaction(&mut shelf, gone)? } else { None };
-        let ((packed, tree, contained, exact, copied, [copied_bytes, allowance]), mut written) =
+        let ((packed, tree, contained, exact, compaction, copied, [copied_bytes, allowance]), mut written) =
             frames::write(store, partial.map(str::to_owned), |frames| {
                 let mut sink = Shelving::new(&shelf, frames);
                 let packed =
@@ -396,18 +398,20 @@ impl Writer<'_> {
                 let exact = source.is_exact(calls, disk, &packed, &mut || watcher(progress))?;
                 let new_bytes = frames.settle()?;
                 let allowance = compact::allowance(&shelf, new_bytes);
+                // Nothing is written if nothing has changed.
+                let mut compaction =
+                    if copies && new_bytes > 0 { self.compaction(&mut shelf, gone)? } else { None };
                 let copied = match &mut compaction {
-                    // Nothing is written if nothing has changed.
-                    Some(compaction) if new_bytes > 0 => {
+                    Some(compaction) => {
                         compaction.live.extend(&contained);
                         let most = allowance.min(self.budget.saturating_sub(new_bytes));
                         compaction.copy(&mut shelf, frames, &tree, new_bytes, most)?
                     }
-                    _ => 0,
+                    None => 0,
                 };
                 let copied_bytes = frames.settle()? - new_bytes;
                 let bytes = [copied_bytes, allowance.saturating_sub(copied_bytes)];
-                Ok((packed, tree, contained, exact, copied, bytes))
+                Ok((packed, tree, contained, exact, compaction, copied, bytes))
             })?;
         let Packed { changed, omitted, contents, .. } = packed;
         let tree_hash = format::hash(&tree);
@@ -469,6 +473,7 @@ impl Writer<'_> {
         let goes = self.goes_with(&manifest, gone);
         if let Some(file) = written.file() {
             store.add(file, partial, self.listing.next, &goes)?;
+            shelf::remember(store, self.listing.next, Arc::new(contained));
         }
         Ok(Done::New(manifest, exact, written.size(), goes))
     }
@@ -525,7 +530,7 @@ impl Writer<'_> {
     }
 
     /// What may be copied from old files; `None` if a generation cannot be read, so that nothing can be removed.
-    fn compaction(&self, shelf: &mut Shelf<'_>, gone: &[u64]) -> Result<Option<Compaction>, Error> {
+    fn compaction(&self, shelf: &mut Shelf<'_>, gone: &[u64]) -> Result<Option<Compaction>, TransferError> {
         let next =
             Kept { number: self.listing.next, ..next(self.disk, self.request.reason == SaveReason::User) };
         let limits = Limits { keep: self.disk.keep.generations, store_bytes: None };
@@ -537,7 +542,7 @@ impl Writer<'_> {
             match shelf.contents_of(number) {
                 Ok(contents) => compaction.live.extend(contents.iter()),
                 Err(TransferError::Bad(_) | TransferError::Unusable(_)) => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
             compaction.stays.insert(at);
         }
@@ -823,7 +828,7 @@ fn next(disk: &Ramdisk, by_user: bool) -> Kept {
 pub struct Room {
     /// Bytes that it probably needs.
     pub needed_bytes: u64,
-    /// Bytes that it gains by removing what is pruned after it.
+    /// Bytes that it gains by removing what is pruned after it; 0 if there is plenty of space.
     pub spare_bytes: u64,
     pub free_bytes: u64,
 }
@@ -840,18 +845,16 @@ pub fn room(
     let loaded = calls.boot_id().ok().and_then(|boot_id| state.loaded_now(&boot_id));
     let spare = choose::spare(&listing.kept(disk), disk.keep.generations, loaded, next(disk, false));
     let spare: Vec<u64> = spare.iter().map(|kept| kept.number).collect();
-    let spare_bytes = match spare.as_slice() {
-        [] => 0,
-        spare => {
-            let mut shelf = Shelf::open(store, listing, &state.damaged)?;
-            Needs::new(&mut shelf, &HashSet::new())?.freed(spare)
-        }
+    let needed_bytes = wanted_room(disk, listing, manifest.contents.occupied_bytes);
+    let free_bytes = store.file_system()?.available_bytes;
+    // It reads the trees of all snapshots.
+    let spare_bytes = if spare.is_empty() || needed_bytes < free_bytes / PLENTY {
+        0
+    } else {
+        let mut shelf = Shelf::open(store, listing, &state.damaged)?;
+        Needs::new(&mut shelf, &HashSet::new())?.freed(&spare)
     };
-    Ok(Some(Room {
-        needed_bytes: wanted_room(disk, listing, manifest.contents.occupied_bytes),
-        spare_bytes,
-        free_bytes: store.file_system()?.available_bytes,
-    }))
+    Ok(Some(Room { needed_bytes, spare_bytes, free_bytes }))
 }
 
 /// Prunes what is left to prune after a save, and removes what nothing needs any more; `gone`: what was pruned with the save.

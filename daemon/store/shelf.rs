@@ -138,6 +138,7 @@ impl<'a> Shelf<'a> {
     fn put(&mut self, at: usize, heads: Vec<(u64, Head)>, damaged: &BTreeSet<(u64, u64)>) {
         let number = self.files[at].number;
         let mut frames = Vec::with_capacity(heads.len());
+        self.places.reserve(heads.iter().map(|(_, head)| head.contents.len()).sum());
         for (offset, head) in heads {
             let offset = offset + head.length() as u64;
             let is_damaged = damaged.contains(&(number, offset));
@@ -239,7 +240,11 @@ impl<'a> Shelf<'a> {
     /// Where a content is, if its frame is not known to be damaged.
     pub fn find(&self, hash: &Hash) -> Option<Place> {
         let place = *self.places.get(hash)?;
-        (!self.frames[place.file as usize][place.frame as usize].is_damaged).then_some(place)
+        self.is_good(place).then_some(place)
+    }
+
+    fn is_good(&self, place: Place) -> bool {
+        !self.frames[place.file as usize][place.frame as usize].is_damaged
     }
 
     /// Stored bytes of these contents in a file, about.
@@ -250,7 +255,7 @@ impl<'a> Shelf<'a> {
 
     /// All contents that are not known to be damaged.
     pub fn places(&self) -> impl Iterator<Item = (&Hash, Place)> {
-        self.places.keys().filter_map(|hash| Some((hash, self.find(hash)?)))
+        self.places.iter().filter(|(_, place)| self.is_good(**place)).map(|(hash, place)| (hash, *place))
     }
 
     /// The frames that were found to be damaged: number of the file, offset.
@@ -413,10 +418,7 @@ impl<'a> Shelf<'a> {
             return Ok(contents);
         }
         let contents = Arc::new(contents(&self.tree_of(number)?)?);
-        let mut known = self.store.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.iter().map(|(_, contents)| contents.len()).sum::<usize>() + contents.len() <= KNOWN {
-            known.push((number, Arc::clone(&contents)));
-        }
+        remember(self.store, number, Arc::clone(&contents));
         Ok(contents)
     }
 
@@ -432,9 +434,18 @@ impl<'a> Shelf<'a> {
     }
 }
 
+/// Remembers the contents of a generation, if there is room.
+pub fn remember(store: &Store, number: u64, contents: Arc<HashSet<Hash>>) {
+    let mut known = store.known.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.iter().map(|(_, contents)| contents.len()).sum::<usize>() + contents.len() <= KNOWN {
+        known.push((number, contents));
+    }
+}
+
 /// Hashes of all contents of a tree.
 pub fn contents(tree: &[u8]) -> Result<HashSet<Hash>, TransferError> {
-    let mut found = HashSet::new();
+    // An entry has about as many bytes as a hash.
+    let mut found = HashSet::with_capacity(tree.len() / 64);
     each_content(tree, |hash| _ = found.insert(hash))?;
     Ok(found)
 }
