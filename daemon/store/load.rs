@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::{Error, ErrorKind};
 use host::Errno;
 use host::linux::files;
-use host::linux::ramdisk::Calls;
+use host::linux::ramdisk::{Calls, FileSystem};
 use logic::ramdisk::hold::Hold;
 use logic::ramdisk::manifest::{Manifest, Unusable};
 use logic::ramdisk::state::{LoadRecord, Outcome, Place, Root, State};
@@ -21,7 +21,7 @@ use super::frames::threads;
 use super::pack::pack;
 use super::shelf::Shelf;
 use super::transfer_error::{TransferError, at, below, check_fit};
-use super::walk::walk;
+use super::walk::{hides_changes, walk};
 use super::{Progress, Ramdisk, Watcher, refuse_kernel, root};
 
 /// Result of a load.
@@ -236,7 +236,9 @@ impl<'a> Job<'a> {
         let (calls, disk) = (self.calls, self.disk);
         let mut fingerprint = None;
         let Extracted { unsupported, omitted, .. } = &loaded.extracted;
-        if loaded.outcome == Outcome::Loaded && *unsupported == 0 && omitted.is_empty() {
+        let is_whole = loaded.outcome == Outcome::Loaded && *unsupported == 0 && omitted.is_empty();
+        let is_useful = |room: FileSystem| !hides_changes(room.magic, disk.keep.mode);
+        if is_whole && calls.file_system(self.place.as_fd()).is_ok_and(is_useful) {
             calls.wait_for_tick();
             // Without a fingerprint, the first save writes everything; nothing worse.
             let bytes = loaded.extracted.bytes;

@@ -106,6 +106,11 @@ pub fn is_of_fsck(magic: u64, path: &[u8]) -> bool {
 /// Called for each name and for each directory; returns whether to continue.
 pub type Each<'a> = &'a mut dyn FnMut() -> bool;
 
+/// Whether contents on this file system may change without a visible change of metadata: see [`Fingerprint`].
+pub fn hides_changes(magic: u64, mode: Mode) -> bool {
+    magic == TMPFS && mode == Mode::Snapshot
+}
+
 /// Walks the tree below `root`, without crossing mounts.
 pub fn walk(calls: &Calls, root: BorrowedFd<'_>, mode: Mode, each: Each<'_>) -> Result<Tree, TransferError> {
     walk_since(calls, root, mode, calls.file_clock(), each)
@@ -138,7 +143,7 @@ pub fn walk_since(
 ) -> Result<Tree, TransferError> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
-    let hides_changes = magic == TMPFS && mode == Mode::Snapshot;
+    let hides_changes = hides_changes(magic, mode);
     let mut walk = Walk {
         calls,
         root,
