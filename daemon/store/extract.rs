@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::Error;
 use host::linux::ramdisk::{Calls, Subject};
@@ -78,8 +78,10 @@ impl Batch {
 /// State shared by all threads.
 struct Site<'a> {
     calls: &'a Calls,
-    /// Owner and group that new files have already; `None` for root, which sets both on every file.
+    /// Owner and group of everything new; `None` for root, because mount options may set another one.
     owns_all: Option<(u32, u32)>,
+    /// Owner and group of new files for root: those of the first one. All are made in the same way, in new directories.
+    owner: OnceLock<Option<(u32, u32)>>,
     failure: Mutex<Option<TransferError>>,
     /// Omitted entries and unsupported attributes; the totals are counted by one thread.
     made: Mutex<Extracted>,
@@ -110,6 +112,7 @@ pub fn extract(
     let site = Site {
         calls,
         owns_all: calls.identity(),
+        owner: OnceLock::new(),
         failure: Mutex::new(None),
         made: Mutex::default(),
         places: Mutex::default(),
@@ -265,7 +268,8 @@ fn dress_directories(
         match open_directories.open(names, *number) {
             Err(errno) => site.omit(path, "open", errno)?,
             Ok(opened) => {
-                if let Err((operation, errno)) = site.dress(Subject::Open(opened.as_fd()), &path, entry) {
+                let subject = Subject::Open(opened.as_fd());
+                if let Err((operation, errno)) = site.dress(subject, &path, entry, site.owns_all) {
                     site.omit(path, operation, errno)?;
                 }
             }
@@ -327,7 +331,9 @@ impl Site<'_> {
     ) -> Result<(), TransferError> {
         let path = || self.path(number, &entry.name);
         let filled = filled.map_err(|errno| ("write", errno));
-        match filled.and_then(|()| self.dress(Subject::Open(file), &path, entry)) {
+        let look = || self.calls.look(file, b"").ok().map(|new| (new.uid, new.gid));
+        let owner = self.owns_all.or_else(|| *self.owner.get_or_init(look));
+        match filled.and_then(|()| self.dress(Subject::Open(file), &path, entry, owner)) {
             Ok(()) => Ok(()),
             Err((operation, errno)) => self.undo(directory, number, entry, operation, errno),
         }
@@ -382,16 +388,18 @@ impl Site<'_> {
         self.calls.write_all_at(file, &data[start..], offset + start as u64)
     }
 
-    /// Sets owner, mode, attributes and time, in this order: chown(2) clears set-id bits and capabilities.
+    /// Sets owner, mode, attributes and time, in this order: chown(2) clears set-id bits and capabilities. `owner`: the present
+    /// one, if it is known.
     fn dress(
         &self,
         subject: Subject<'_>,
         path: &dyn Fn() -> Vec<u8>,
         entry: &Entry,
+        owner: Option<(u32, u32)>,
     ) -> Result<(), (&'static str, Errno)> {
         let Entry { mode, uid, gid, mtime, attributes, body, .. } = entry;
         let failed = |operation: &'static str| move |errno| (operation, errno);
-        if self.owns_all != Some((*uid, *gid)) {
+        if owner != Some((*uid, *gid)) {
             self.calls.set_owner(subject, *uid, *gid).map_err(failed("set the owner of"))?;
         }
         if !matches!(body, Body::Symlink(_)) {
@@ -617,7 +625,7 @@ impl Builder<'_> {
         if let Err(errno) = made {
             return site.omit(path, "create", errno);
         }
-        match site.dress(Subject::Named(at, name), &path, &entry) {
+        match site.dress(Subject::Named(at, name), &path, &entry, site.owns_all) {
             Ok(()) => Ok(()),
             Err((operation, errno)) => site.undo(at, number, &entry, operation, errno),
         }
