@@ -31,6 +31,8 @@ use super::{Progress, Watcher};
 const LARGE: usize = 256 << 10;
 const BATCH_FILES: usize = 64;
 const BATCH_BYTES: usize = 512 << 10;
+/// The last file of a batch may exceed the limit.
+const ALL_BYTES: usize = BATCH_BYTES + LARGE;
 /// Maximum number of directories kept open while hard links are created.
 const OPEN: usize = 512;
 /// In sparse files, zero pages become holes: saving has filled small holes.
@@ -61,17 +63,14 @@ struct Job {
 
 struct Batch {
     jobs: Vec<Job>,
-    /// Full size from the start, because zeroing byte by byte is slow.
     data: Vec<u8>,
-    used: usize,
     /// Bytes of attributes in this batch.
     attributes: usize,
 }
 
 impl Batch {
     fn new() -> Batch {
-        // The last file of a batch may exceed the limit.
-        Batch { jobs: Vec::new(), data: vec![0; BATCH_BYTES + LARGE], used: 0, attributes: 0 }
+        Batch { jobs: Vec::new(), data: Vec::with_capacity(ALL_BYTES), attributes: 0 }
     }
 }
 
@@ -483,13 +482,18 @@ impl Sink for Builder<'_> {
         match &mut self.present {
             Present::None => {}
             Present::Small(at) => {
-                let used = self.batch.used;
-                let range = used..used + data.len();
-                let too_long = || TransferError::Unusable("a file is longer than its size".to_owned());
-                self.batch.data.get_mut(range.clone()).ok_or_else(too_long)?.copy_from_slice(data);
-                self.batch.used = range.end;
-                if let Some(job) = self.batch.jobs.last_mut() {
-                    job.parts.push((*at, range));
+                let batch = &mut self.batch;
+                let range = batch.data.len()..batch.data.len() + data.len();
+                if range.end > ALL_BYTES {
+                    return Err(TransferError::Unusable("a file is longer than its size".to_owned()));
+                }
+                batch.data.extend_from_slice(data);
+                if let Some(job) = batch.jobs.last_mut() {
+                    match job.parts.last_mut() {
+                        // Written at once.
+                        Some((start, part)) if *start + part.len() as u64 == *at => part.end = range.end,
+                        _ => job.parts.push((*at, range)),
+                    }
                 }
                 *at += data.len() as u64;
             }
@@ -663,8 +667,8 @@ impl Builder<'_> {
     }
 
     fn send_when_full(&mut self) -> Result<(), TransferError> {
-        let Batch { jobs, used, attributes, .. } = &self.batch;
-        if jobs.len() >= BATCH_FILES || used + attributes >= BATCH_BYTES { self.send() } else { Ok(()) }
+        let Batch { jobs, data, attributes } = &self.batch;
+        if jobs.len() >= BATCH_FILES || data.len() + attributes >= BATCH_BYTES { self.send() } else { Ok(()) }
     }
 
     /// Passes the batch to another thread.

@@ -12,7 +12,7 @@ use zstd::zstd_safe::CParameter;
 use super::directory::Store;
 use super::format::{self, CONTENTS, Content, FRAME, Footer, Hash, Head, START, STORED, Section};
 use super::read;
-use super::shelf::{self, Frame};
+use super::shelf::{self, Frame, Unpacker};
 use super::transfer_error::TransferError;
 
 /// Level of zstd: higher ones make files a little smaller and take much longer.
@@ -344,10 +344,11 @@ pub fn check_frames<'f>(
         for _ in 0..threads {
             let receiver = Arc::clone(&receiver);
             scope.spawn(move || {
+                let mut unpacker = Unpacker::default();
                 loop {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok((head, written, stored)) = next else { return };
-                    if let Err(error) = check_frame(head, &written, &stored) {
+                    if let Err(error) = check_frame(&mut unpacker, head, &written, &stored) {
                         failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     }
                 }
@@ -371,13 +372,18 @@ pub fn check_frames<'f>(
     read.and(failed.map_or(Ok(()), Err))
 }
 
-fn check_frame(head: &Head, written: &[u8], stored: &[u8]) -> Result<(), TransferError> {
+fn check_frame(
+    unpacker: &mut Unpacker,
+    head: &Head,
+    written: &[u8],
+    stored: &[u8],
+) -> Result<(), TransferError> {
     if Head::parse(written).as_ref() != Some(head) {
         return Err(TransferError::Bad("the head of a frame does not match the index".to_owned()));
     }
     let Head { raw, hash, .. } = *head;
     let frame = Frame { offset: 0, raw, stored: head.stored, hash, is_damaged: false };
-    let data = shelf::unpack(&frame, stored)?;
+    let data = unpacker.unpack(&frame, stored)?;
     let mut at = 0;
     for (hash, length) in &head.contents {
         let content = &data[at..at + *length as usize];

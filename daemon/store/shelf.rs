@@ -63,6 +63,7 @@ pub struct Shelf<'a> {
     open: Vec<(usize, Arc<OwnedFd>)>,
     cache: Vec<((u32, u32), Vec<u8>)>,
     bases: Vec<(Hash, Tree)>,
+    unpacker: Unpacker,
 }
 
 /// A tree as it is when it is not compressed.
@@ -77,32 +78,23 @@ fn bad(why: impl Into<String>) -> TransferError {
     TransferError::Bad(why.into())
 }
 
-/// Decompresses and checks the stored bytes of a frame.
-pub fn unpack(frame: &Frame, stored: &[u8]) -> Result<Vec<u8>, TransferError> {
-    if format::hash(stored) != frame.hash {
-        return Err(bad("the hash of a frame does not match"));
-    }
-    let raw = (frame.raw as usize).min(FRAME);
-    let mut data = Vec::with_capacity(raw);
-    let length = zstd::bulk::decompress_to_buffer(stored, data.spare(raw));
-    match length {
-        Ok(length) if length == raw => {
-            data.truncate(length);
-            Ok(data)
+/// Checks and decompresses frames.
+#[derive(Default)]
+pub struct Unpacker(zstd::bulk::Decompressor<'static>);
+
+impl Unpacker {
+    /// The contents of a frame, from its stored bytes.
+    pub fn unpack(&mut self, frame: &Frame, stored: &[u8]) -> Result<Vec<u8>, TransferError> {
+        if format::hash(stored) != frame.hash {
+            return Err(bad("the hash of a frame does not match"));
         }
-        Ok(_) => Err(TransferError::Unusable("a frame has another length".to_owned())),
-        Err(error) => Err(TransferError::Unusable(error.to_string())),
-    }
-}
-
-trait Spare {
-    fn spare(&mut self, length: usize) -> &mut [u8];
-}
-
-impl Spare for Vec<u8> {
-    fn spare(&mut self, length: usize) -> &mut [u8] {
-        self.resize(length, 0);
-        &mut self[..length]
+        let raw = (frame.raw as usize).min(FRAME);
+        let mut data = Vec::with_capacity(raw);
+        match self.0.decompress_to_buffer(stored, &mut data) {
+            Ok(length) if length == raw => Ok(data),
+            Ok(_) => Err(TransferError::Unusable("a frame has another length".to_owned())),
+            Err(error) => Err(TransferError::Unusable(error.to_string())),
+        }
     }
 }
 
@@ -123,6 +115,7 @@ impl<'a> Shelf<'a> {
             open: Vec::new(),
             cache: Vec::new(),
             bases: Vec::new(),
+            unpacker: Unpacker::default(),
         };
         // The oldest first, so that the newest place of a content counts.
         shelf.files.sort_by_key(|file| file.number);
@@ -315,7 +308,7 @@ impl<'a> Shelf<'a> {
         let found = self.frames[at][number].clone();
         let data = self.file(at).and_then(|file| {
             let stored = (found.stored as usize).min(STORED);
-            unpack(&found, &read(self.store.calls(), file.as_fd(), found.offset, stored)?)
+            self.unpacker.unpack(&found, &read(self.store.calls(), file.as_fd(), found.offset, stored)?)
         });
         if matches!(data, Err(TransferError::Bad(_))) {
             self.frames[at][number].is_damaged = true;
