@@ -226,6 +226,18 @@ fn takes_more(file: &impl AsFd, patience: &Timespec) -> bool {
     poll(&mut [PollFd::new(file, PollFlags::OUT)], Some(patience)).is_ok_and(|ready| ready > 0)
 }
 
+/// The end of a program: the exit status of its command, or another one if that is success and a result could not be written.
+pub fn end(status: ExitStatus) -> ExitCode {
+    let status = match &*output() {
+        Output::Failed(why) => {
+            error(&format!("the result cannot be written: {why}"));
+            if status == ExitStatus::Success { ExitStatus::Unwritten } else { status }
+        }
+        Output::Open | Output::Closed => status,
+    };
+    ExitCode::from(status.code())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;
@@ -265,16 +277,4 @@ mod tests {
         write_or_lose(&mut File::from(OwnedFd::from(writer)), b"unheard\n", &mut lost);
         assert_eq!(lost, 0);
     }
-}
-
-/// The end of a program: the exit status of its command, or another one if that is success and a result could not be written.
-pub fn end(status: ExitStatus) -> ExitCode {
-    let status = match &*output() {
-        Output::Failed(why) => {
-            error(&format!("the result cannot be written: {why}"));
-            if status == ExitStatus::Success { ExitStatus::Unwritten } else { status }
-        }
-        Output::Open | Output::Closed => status,
-    };
-    ExitCode::from(status.code())
 }
