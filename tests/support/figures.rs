@@ -40,7 +40,7 @@ pub fn switches(pid: u32) -> BTreeMap<u32, u64> {
 /// two seconds after a change) and wake-ups by events (a device is added, a mount is made), so one of several periods has to
 /// be quiet; a timer would be in all of them.
 pub fn is_idle(pid: u32, time: Duration) -> bool {
-    (0..5).any(|_| {
+    (0..20).any(|_| {
         let before = switches(pid);
         std::thread::sleep(time);
         let after = switches(pid);
