@@ -44,11 +44,20 @@ class Machine:
     architecture: str
     kernel: str  # a package, possibly one that only depends on the kernel
     kernel_suite: str = ""  # if it is not the one of the root file system
+    selinux: str = ""  # "enforcing" or "permissive", with Debian's policy
 
     @property
     def processor(self) -> Processor:
         """Its kind of processor."""
         return PROCESSORS[self.architecture]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Further arguments of its kernel."""
+        if not self.selinux:
+            return ()
+        # Without a limit for messages of the kernel, no denial is lost.
+        return "security=selinux", f"enforcing={int(self.selinux == 'enforcing')}", "sysctl.kernel.printk_ratelimit=0"
 
 
 # The lab's machines for --kernel.
@@ -62,6 +71,7 @@ MACHINES = (
     Machine("debian-11", "bullseye", "amd64", "linux-image-amd64"),
     Machine("debian-unstable", "sid", "amd64", "linux-image-amd64"),
     Machine("debian-13-backports", "trixie", "amd64", "linux-image-amd64", "trixie-backports"),
+    Machine("debian-13-selinux", "trixie", "amd64", "linux-image-amd64", selinux="enforcing"),
     Machine("arm64", "trixie", "arm64", "linux-image-arm64"),
     Machine("arm64-16k", "trixie", "arm64", "linux-image-arm64-16k"),
     Machine("armhf", "trixie", "armhf", "linux-image-armmp-lpae"),

@@ -20,6 +20,12 @@ PACKAGES = (
 MACHINE_PACKAGES = ("dbus", "e2fsprogs", "kmod", "libpam-systemd", "mount", "procps", "python3", "systemd", "systemd-sysv", "udev", "util-linux")
 _MERGE = 'for part in bin sbin lib lib64; do mkdir -p "$1/usr/$part"; ln -s "usr/$part" "$1/$part"; done'
 _POLKIT = {"bullseye": "policykit-1"}
+_SELINUX = ("policycoreutils", "selinux-policy-default")
+# For the directory shared with the host, of which the policy knows nothing, and for mounts on directories of any program.
+_POLICY = (
+    'cd /tmp; echo "(genfscon 9p / (system_u object_r nfs_t ((s0) (s0))))" >lab.cil; semodule -N -i lab.cil; rm lab.cil; '
+    "setsebool -N -P allow_mount_anyfile on"
+)
 # Not installed: stored in /var/cache/lab for scenarios that compare with them.
 PEERS = ("earlyoom", "prometheus", "prometheus-node-exporter", "promtool", "systemd-oomd", "systemd-zram-generator")
 # Stored there, too, for scenarios that boot with another init: see guest/inits.sh.
@@ -52,15 +58,16 @@ def image() -> Path:
 
 def machine_image(machine: Machine) -> Path:
     """The image of an emulated machine, from the cache or newly built."""
-    packages = (*MACHINE_PACKAGES, _POLKIT.get(machine.suite, "polkitd"))
-    inputs = [REVISION, machine.suite, SIZE, machine.architecture, *packages, _customise().read_text()]
+    packages = (*MACHINE_PACKAGES, _POLKIT.get(machine.suite, "polkitd"), *(_SELINUX if machine.selinux else ()))
+    policy = [f"--customize-hook=chroot \"$1\" sh -euc '{_POLICY}'"] if machine.selinux else []
+    inputs = [REVISION, machine.suite, SIZE, machine.architecture, *packages, *policy, _customise().read_text()]
 
     def build(into: Path) -> None:
         print(f"building the root file system from {machine.suite} for {machine.architecture}: minutes, once", flush=True)
         # The installer merges /usr since Debian 10, mmdebstrap since Debian 12.
         merged = ["--setup-hook=" + _MERGE] if machine.suite == "bullseye" else []
         # Lists of unstable are valid for a week, and a mirror may be older.
-        options = [f"--architectures={machine.architecture}", '--aptopt=Acquire::Check-Valid-Until "false"', *merged]
+        options = [f"--architectures={machine.architecture}", '--aptopt=Acquire::Check-Valid-Until "false"', *merged, *policy]
         _build(into, Archive(machine.suite, machine.architecture), packages, *options)
 
     return cache.directory("machine", inputs, build) / "root.img"
