@@ -161,7 +161,6 @@ fn save_locked(
     let tree = walk_settled(calls, place.as_fd(), disk.keep.mode, &mut || watcher(begun))?;
     if let Some((generation, manifest)) = unchanged(disk, state, &listing, &tree)
         && !request.force
-        && !tree.hides_changes
         && is_still(manifest, request)
     {
         // What a loaded generation lacks was not loaded from it either.

@@ -60,9 +60,7 @@ pub struct Tree {
     pub omitted: Omitted,
     /// Whether it has subvolumes of btrfs, which are file systems of their own within the same mount.
     pub has_subvolumes: bool,
-    /// Whether contents may change without a visible change of metadata: see [`Fingerprint`].
-    pub hides_changes: bool,
-    /// A digest of the metadata; `None` if the latest changes are too recent to rely on it.
+    /// A digest of the metadata; `None` if the latest changes are too recent to rely on it, or [hidden](hides_changes).
     pub fingerprint: Option<String>,
     /// The digest in any case.
     pub seen: String,
@@ -143,14 +141,13 @@ pub fn walk_since(
 ) -> Result<Tree, TransferError> {
     let magic = calls.file_system(root).map_err(in_tree(b"", "look at the file system of"))?.magic;
     let top = calls.look(root, b"").map_err(in_tree(b"", "look at"))?;
-    let hides_changes = hides_changes(magic, mode);
     let mut walk = Walk {
         calls,
         root,
         mode,
         magic,
         top,
-        tree: Tree { hides_changes, ..Tree::default() },
+        tree: Tree::default(),
         fingerprint: Fingerprint::default(),
         links: HashMap::new(),
         biggest: Vec::new(),
@@ -356,14 +353,14 @@ impl Walk<'_> {
     }
 
     fn finish(self, (began, tick): (Time, Time)) -> Tree {
-        let Walk { mut tree, fingerprint, biggest, .. } = self;
+        let Walk { mut tree, fingerprint, biggest, magic, mode, .. } = self;
         let sized = |(bytes, directory, leaf): (u64, usize, usize)| {
             let path = join(&tree.names.path(directory), &tree.leaves[leaf].name);
             Sized { path: shown(&path), bytes }
         };
         tree.contents.biggest = biggest.into_iter().map(sized).collect();
         tree.seen = fingerprint.text();
-        tree.fingerprint = fingerprint.finish(began, tick);
+        tree.fingerprint = fingerprint.finish(began, tick).filter(|_| !hides_changes(magic, mode));
         tree
     }
 }
