@@ -258,7 +258,7 @@ impl Written<'_> {
     }
 
     /// Completes the file, waits until its data are on disk, and reads them back from there. The file itself is on disk after
-    /// [`Store::commit`].
+    /// [`Store::add`].
     pub fn end(
         &mut self,
         end: &End<'_>,

@@ -60,7 +60,7 @@ pub struct Tree {
     pub omitted: Omitted,
     /// Whether it has subvolumes of btrfs, which are file systems of their own within the same mount.
     pub has_subvolumes: bool,
-    /// A digest of the metadata; `None` if the latest changes are too recent to rely on it, or [hidden](hides_changes).
+    /// A digest of the metadata; `None` if the latest changes are too recent to rely on it, or hidden: see [`hides_changes`].
     pub fingerprint: Option<String>,
     /// The digest in any case.
     pub seen: String,
