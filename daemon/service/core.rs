@@ -157,7 +157,7 @@ pub struct Core {
     /// Number of the last fulfilled request.
     fulfilled: watch::Sender<usize>,
     samples: Arc<Samples>,
-    /// What the bus has announced.
+    /// A snapshot with what the bus has announced.
     announced: Mutex<Arc<Snapshot>>,
     view: Mutex<Arc<View>>,
     phase: Mutex<Phase>,
@@ -295,17 +295,23 @@ impl Core {
         })
     }
 
-    /// Notes what the bus announces from here on.
+    /// Notes a snapshot that has what the bus announces.
     pub fn announce(&self, snapshot: &Arc<Snapshot>) {
         *lock(&self.announced) = Arc::clone(snapshot);
     }
 
-    /// Has the bus updated if a snapshot has news, which come without an event where another program writes to sysfs.
+    /// Has the bus updated if a snapshot has news, which come without an event where another program writes to sysfs. Compares only one
+    /// snapshot in this time, however many subscribers there are.
     pub fn notice(&self, snapshot: &Arc<Snapshot>) {
         let announced = Arc::clone(&lock(&self.announced));
         let since = snapshot.timestamp_monotonic_usec.saturating_sub(announced.timestamp_monotonic_usec);
-        if since >= micros(BETWEEN_NEWS) && has_news(&announced, snapshot) {
+        if since < micros(BETWEEN_NEWS) {
+            return;
+        }
+        if has_news(&announced, snapshot) {
             self.changed.notify_one();
+        } else {
+            self.announce(snapshot);
         }
     }
 
