@@ -200,15 +200,22 @@ pub fn remove(
     let mut parts: Vec<usize> = (0..needs.files.len()).filter(is_part).collect();
     // What gains space first makes room for the others.
     parts.sort_by_key(|at| cut.needed[*at]);
+    // There is less to write without what the new save would share: it can write that itself.
+    let least = needs.without(&[numbers, &[NEW]].concat());
     for at in parts {
-        let contents = needs.contents.iter().zip(&cut.is_live);
-        let contents = contents.filter(|((_, of, _), is_live)| *of == at && **is_live);
-        let mut contents: Vec<Hash> = contents.map(|((hash, ..), _)| *hash).collect();
-        // Its order in the file.
-        contents.sort_by_key(|hash| shelf.find(hash));
-        // Without space even for that, the file stays as it is.
-        shrink(store, &mut shelf, at, &contents).ok();
-        shelf.close();
+        for cut in [Some(&cut), least.as_ref()].into_iter().flatten() {
+            let contents = needs.contents.iter().zip(&cut.is_live);
+            let contents = contents.filter(|((_, of, _), is_live)| *of == at && **is_live);
+            let mut contents: Vec<Hash> = contents.map(|((hash, ..), _)| *hash).collect();
+            // Its order in the file.
+            contents.sort_by_key(|hash| shelf.find(hash));
+            // Without space even for that, the file stays as it is.
+            let done = shrink(store, &mut shelf, at, &contents);
+            shelf.close();
+            if done.is_ok() {
+                break;
+            }
+        }
     }
     Ok(())
 }

@@ -202,6 +202,15 @@ fn deleting_one_by_request_gains_its_space_although_others_need_a_part() {
     check(&trial, &[2]);
 }
 
+#[test]
+fn without_space_for_what_the_new_one_would_share_that_is_written_again() {
+    let trial = with(&[266..366, 190..565, 1148..1932, 1461..1560]);
+    // 3 has 99 contents of 4, whose tree is a difference to that of 3, and 51 of the new one.
+    write(trial.place(), 287..1199);
+    warnings(last_save(&trial, 190 << 10));
+    check(&trial, &[5, 4, 1]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
     /// Whatever the generations share: if there is room for the newest and the new one, the last save succeeds.
