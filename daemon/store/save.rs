@@ -23,7 +23,7 @@ use super::frames::{self, End, Frames};
 use super::needs::{self, Needs};
 use super::pack::{Packed, pack};
 use super::shelf::{self, Shelf, Tree as StoredTree};
-use super::sink::Shelving;
+use super::sink::shelve;
 use super::transfer_error::{TransferError, at, check_fit};
 use super::walk::{Each, SNAPSHOT, Tree, walk, walk_settled, walk_since};
 use super::{Progress, Ramdisk, Watcher, root};
@@ -386,10 +386,9 @@ impl Writer<'_> {
         let doing = if partial.is_some() { "saving" } else { "measuring" };
         let ((packed, tree, contained, exact, compaction, copied, [copied_bytes, allowance]), mut written) =
             frames::write(store, partial.map(str::to_owned), |frames| {
-                let mut sink = Shelving::new(&shelf, frames);
-                let packed =
-                    pack(calls, source.fd(), &source.tree, disk.keep.mode, &mut sink, doing, &mut *watcher)?;
-                let tree = std::mem::take(&mut sink.tree);
+                let (packed, tree) = shelve(&shelf, frames, |sink| {
+                    pack(calls, source.fd(), &source.tree, disk.keep.mode, sink, doing, &mut *watcher)
+                })?;
                 let contained = shelf::contents(&tree)?;
                 frames.flush()?;
                 let bytes = packed.contents.bytes;
