@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use logic::ramdisk::bad_name;
 
-use super::format::Hash;
+use super::format::{Hash, Hashes};
 use super::needs::PLACE;
 use super::shelf::{Place, Shelf};
 
@@ -72,11 +72,11 @@ pub fn allowance(shelf: &Shelf<'_>, new_bytes: u64) -> u64 {
 /// `new_bytes`: what the save adds.
 pub fn copies(
     shelf: &Shelf<'_>,
-    live: &HashSet<Hash>,
+    live: &Hashes,
     stays: &HashSet<usize>,
     new_bytes: u64,
     allowance: u64,
-) -> HashSet<Hash> {
+) -> Hashes {
     let mut contents: Vec<Vec<(Place, Hash)>> = vec![Vec::new(); shelf.files.len()];
     let mut bytes = vec![0; shelf.files.len()];
     for (hash, place) in shelf.places().filter(|(hash, _)| live.contains(*hash)) {
@@ -98,7 +98,7 @@ pub fn copies(
         })
         .collect();
     let (chosen, mut left) = choose(&old, new_bytes + bytes.iter().sum::<u64>(), allowance);
-    let mut copied = HashSet::new();
+    let mut copied = Hashes::default();
     for at in chosen {
         let contents = &mut contents[files[at]];
         contents.sort_unstable();

@@ -1,13 +1,13 @@
 //! The store: the directory of a RAM disk's generations.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::format::Hash;
+use crate::format::Hashes;
 use crate::{Error, ErrorKind};
 use host::linux::ramdisk::{Calls, FileSystem, Subject, Untrusted};
 use host::{Cause, Errno, Holder, HostError};
@@ -160,7 +160,7 @@ pub struct Store {
     /// Bytes written to files with contents. Not every processor has atomics of 64 bits.
     written: Mutex<u64>,
     /// Contents of generations that were read, by number.
-    pub(super) known: Mutex<Vec<(u64, Arc<HashSet<Hash>>)>>,
+    pub(super) known: Mutex<Vec<(u64, Arc<Hashes>)>>,
 }
 
 /// A file in another directory.

@@ -1,6 +1,5 @@
 //! Writes a file of a store: packs contents into frames, which other threads compress and write.
 
-use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +9,7 @@ use host::linux::ramdisk::Calls;
 use zstd::zstd_safe::CParameter;
 
 use super::directory::Store;
-use super::format::{self, CONTENTS, Content, FRAME, Footer, Hash, Head, START, STORED, Section};
+use super::format::{self, CONTENTS, Content, FRAME, Footer, Hash, Hashes, Head, START, STORED, Section};
 use super::read;
 use super::shelf::{self, Frame, Unpacker};
 use super::transfer_error::TransferError;
@@ -94,7 +93,7 @@ pub struct Frames<'a, 's> {
     raw: Vec<u8>,
     contents: Vec<Content>,
     /// All contents of this file.
-    pub fresh: HashSet<Hash>,
+    pub fresh: Hashes,
 }
 
 impl Frames<'_, '_> {
@@ -173,7 +172,7 @@ pub fn write<'a, T>(
             sender,
             raw: Vec::with_capacity(FRAME),
             contents: Vec::new(),
-            fresh: HashSet::new(),
+            fresh: Hashes::default(),
         };
         let worked = work(&mut frames).and_then(|worked| frames.flush().map(|()| worked));
         let contents = frames.fresh.len();

@@ -24,7 +24,6 @@ mod sink;
 mod transfer_error;
 mod walk;
 
-use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -203,7 +202,7 @@ pub fn delete(calls: &Calls, disk: &Ramdisk, generation: u64) -> Result<(), Erro
         let message = format!("there is no snapshot {generation} in {}", disk.store().display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    needs::remove(&store, &listing, &[generation], &store.state()?.damaged, true, &HashSet::new())?;
+    needs::remove(&store, &listing, &[generation], &store.state()?.damaged, &format::Hashes::default())?;
     store.sync()
 }
 

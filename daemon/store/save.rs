@@ -18,7 +18,7 @@ use logic::ramdisk::{bad_name, generation_name};
 use super::compact;
 use super::directory::{Generation, Listing, Store};
 use super::export::verify;
-use super::format::{self, Hash};
+use super::format::{self, Hash, Hashes};
 use super::frames::{self, End, Frames};
 use super::needs::{self, Needs};
 use super::pack::{Packed, pack};
@@ -277,7 +277,7 @@ enum Failed {
     ForWant(Error),
     ForGood(Error),
     /// It was only measured: the bytes that it needs, and its contents.
-    Measured(u64, HashSet<Hash>),
+    Measured(u64, Hashes),
 }
 
 impl From<Error> for Failed {
@@ -533,7 +533,7 @@ impl Writer<'_> {
             Kept { number: self.listing.next, ..next(self.disk, self.request.reason == SaveReason::User) };
         let limits = Limits { keep: self.disk.keep.generations, store_bytes: None };
         let pruned = choose::prune(&[self.kept, &[next]].concat(), limits, self.loaded);
-        let mut compaction = Compaction { live: HashSet::new(), stays: HashSet::new() };
+        let mut compaction = Compaction { live: Hashes::default(), stays: HashSet::new() };
         let stays = self.listing.generations.iter().map(|generation| generation.number);
         for number in stays.filter(|number| !pruned.contains(number) && !gone.contains(number)) {
             let Some(at) = shelf.at(number) else { continue };
@@ -549,7 +549,7 @@ impl Writer<'_> {
 
     /// Refuses a generation that alone exceeds `store-limit`, or one requested by a user that does so together with those that it
     /// may not replace. `bytes`: of its file.
-    fn check_limits(&self, shelf: &mut Shelf<'_>, contents: &HashSet<Hash>, bytes: u64) -> Result<(), Error> {
+    fn check_limits(&self, shelf: &mut Shelf<'_>, contents: &Hashes, bytes: u64) -> Result<(), Error> {
         let Some(limit) = self.disk.store_limit else { return Ok(()) };
         let shared: u64 =
             contents.iter().filter_map(|hash| shelf.find(hash)).map(|place| shelf.stored(place)).sum();
@@ -580,7 +580,7 @@ impl Writer<'_> {
         way: &Way,
         made: &mut Made,
         wanted: u64,
-        contents: &HashSet<Hash>,
+        contents: &Hashes,
         gone: &mut Vec<u64>,
         watcher: Watcher<'_>,
     ) -> Result<bool, Error> {
@@ -603,7 +603,7 @@ impl Writer<'_> {
             self.protect(&needs, &listing, made, watcher)?;
         }
         let Some(next) = choose(made) else { return Ok(false) };
-        needs::remove(self.store, &listing, &next, self.damaged, true, contents)?;
+        needs::remove(self.store, &listing, &next, self.damaged, contents)?;
         made.nothing = next.is_empty();
         gone.extend(next);
         Ok(true)
@@ -665,7 +665,7 @@ impl Writer<'_> {
         }
         if wanted > free {
             way.is_narrow = true;
-            let needs = Needs::new(&mut self.shelf()?, &HashSet::new())?;
+            let needs = Needs::new(&mut self.shelf()?, &Hashes::default())?;
             if needs.choose(&way.spare, wanted - free, 0, false).is_none() && !request.last {
                 let (wanted, free) = (size_text(wanted), size_text(free));
                 let why =
@@ -707,7 +707,7 @@ type Base = (Hash, StoredTree);
 /// What may be copied from old files into a new one.
 struct Compaction {
     /// Contents that remaining generations need.
-    live: HashSet<Hash>,
+    live: Hashes,
     /// Files of these generations.
     stays: HashSet<usize>,
 }
@@ -850,7 +850,7 @@ pub fn room(
         0
     } else {
         let mut shelf = Shelf::open(store, listing, &state.damaged)?;
-        Needs::new(&mut shelf, &HashSet::new())?.freed(&spare)
+        Needs::new(&mut shelf, &Hashes::default())?.freed(&spare)
     };
     Ok(Some(Room { needed_bytes, spare_bytes, free_bytes }))
 }
@@ -878,7 +878,7 @@ fn prune(
     let has_copied =
         newest.is_some_and(|file| file.footer.as_ref().is_ok_and(|footer| footer.copied_bytes > 0));
     if !gone.is_empty() || has_copied {
-        needs::remove(store, &listing, &more, damaged, false, &HashSet::new())?;
+        needs::prune(store, &listing, &more, damaged)?;
     }
     Ok(gone)
 }

@@ -1,16 +1,17 @@
 //! Reads what is in the files of a store: finds contents by their hashes, checks frames before they are used, and restores
 //! trees from their bases.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 
+use foldhash::fast::RandomState;
 use host::{Errno, HostError};
 use logic::ramdisk::rest_name;
 
 use super::directory::{File, Listing, Store};
-use super::format::{self, FRAME, Footer, Hash, Head, START, STORED, tree};
+use super::format::{self, ByHash, FRAME, Footer, Hash, Hashes, Head, START, STORED, tree};
 use super::read::{read, section};
 use super::transfer_error::{TransferError, again};
 
@@ -59,7 +60,7 @@ pub struct Shelf<'a> {
     /// Files whose index could not be read: they may have more contents than were found.
     doubtful: HashSet<usize>,
     /// The newest place of each content whose frame is not known to be damaged.
-    places: HashMap<Hash, Place>,
+    places: ByHash<Place>,
     open: Vec<(usize, Arc<OwnedFd>)>,
     cache: Vec<((u32, u32), Vec<u8>)>,
     bases: Vec<(Hash, Tree)>,
@@ -111,7 +112,7 @@ impl<'a> Shelf<'a> {
             is_read_whole: false,
             frames: Vec::new(),
             doubtful: HashSet::new(),
-            places: HashMap::new(),
+            places: ByHash::default(),
             open: Vec::new(),
             cache: Vec::new(),
             bases: Vec::new(),
@@ -241,7 +242,7 @@ impl<'a> Shelf<'a> {
     }
 
     /// Stored bytes of these contents in a file, about.
-    pub fn live_bytes(&self, at: usize, live: &HashSet<Hash>) -> u64 {
+    pub fn live_bytes(&self, at: usize, live: &Hashes) -> u64 {
         let places = live.iter().filter_map(|hash| self.find(hash));
         places.filter(|place| place.file as usize == at).map(|place| self.stored(place)).sum()
     }
@@ -402,7 +403,7 @@ impl<'a> Shelf<'a> {
     }
 
     /// Hashes of all contents of a generation, which is read once.
-    pub fn contents_of(&mut self, number: u64) -> Result<Arc<HashSet<Hash>>, TransferError> {
+    pub fn contents_of(&mut self, number: u64) -> Result<Arc<Hashes>, TransferError> {
         let known = |store: &Store| {
             let known = store.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.iter().find(|(of, _)| *of == number).map(|(_, contents)| Arc::clone(contents))
@@ -428,7 +429,7 @@ impl<'a> Shelf<'a> {
 }
 
 /// Remembers the contents of a generation, if there is room.
-pub fn remember(store: &Store, number: u64, contents: Arc<HashSet<Hash>>) {
+pub fn remember(store: &Store, number: u64, contents: Arc<Hashes>) {
     let mut known = store.known.lock().unwrap_or_else(PoisonError::into_inner);
     if known.iter().map(|(_, contents)| contents.len()).sum::<usize>() + contents.len() <= KNOWN {
         known.push((number, contents));
@@ -436,9 +437,9 @@ pub fn remember(store: &Store, number: u64, contents: Arc<HashSet<Hash>>) {
 }
 
 /// Hashes of all contents of a tree.
-pub fn contents(tree: &[u8]) -> Result<HashSet<Hash>, TransferError> {
+pub fn contents(tree: &[u8]) -> Result<Hashes, TransferError> {
     // An entry has about as many bytes as a hash.
-    let mut found = HashSet::with_capacity(tree.len() / 64);
+    let mut found = Hashes::with_capacity_and_hasher(tree.len() / 64, RandomState::default());
     each_content(tree, |hash| _ = found.insert(hash))?;
     Ok(found)
 }

@@ -40,6 +40,9 @@ pub const TREE: usize = 128 << 20;
 
 /// A BLAKE3 hash.
 pub type Hash = [u8; 32];
+/// Hashes, which users can choose to some degree: their order in memory is random.
+pub type Hashes = std::collections::HashSet<Hash, foldhash::fast::RandomState>;
+pub type ByHash<V> = std::collections::HashMap<Hash, V, foldhash::fast::RandomState>;
 
 /// The hash of these bytes.
 pub fn hash(bytes: &[u8]) -> Hash {
