@@ -91,6 +91,27 @@ fn links_lead_somewhere() {
     assert!(checked > 10, "{checked}");
 }
 
+/// Pages below /usr/share/doc lead to pages beside them; `../` names a file of the source.
+#[test]
+fn installed_pages_link_to_installed_ones() {
+    let manifest = fs::read_to_string(repository("packaging/manifest")).unwrap();
+    let sources: BTreeSet<_> = manifest.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let mut checked = 0;
+    for (path, page) in pages() {
+        let Ok(name) = path.strip_prefix(repository("packaging/docs")) else { continue };
+        if !sources.contains(format!("packaging/docs/{}", name.display()).as_str()) {
+            continue;
+        }
+        for link in split(&page).0.split("](").skip(1).map(|rest| rest.split([')', '#']).next().unwrap()) {
+            let is_beside = !link.is_empty() && !link.starts_with("https://") && !link.starts_with("../");
+            let target = format!("packaging/docs/{link}");
+            assert!(!is_beside || sources.contains(target.as_str()), "{}: {link}", path.display());
+            checked += usize::from(is_beside);
+        }
+    }
+    assert!(checked > 10, "{checked}");
+}
+
 /// Whether a file of the tree exists; `*` matches anything in its last component, and a module needs no `.rs`.
 fn is_there(base: &Path, name: &str) -> bool {
     let Some((before, after)) = name.split_once('*') else {
