@@ -45,6 +45,7 @@ fn promises() -> BTreeSet<String> {
     );
     all.extend(installed());
     all.extend(commands());
+    all.extend(setup_commands());
     all.extend(json());
     all
 }
@@ -96,6 +97,17 @@ fn commands() -> Vec<String> {
     }
     assert!(found.len() > 100, "{found:?}");
     found
+}
+
+/// Commands of zramd-setup for people and init scripts, from its help.
+fn setup_commands() -> Vec<String> {
+    let help = text("daemon/bin/zramd_setup/args.rs");
+    let (_, rest) = help.split_once("\nCommands that change the machine").unwrap();
+    let (commands, _) = rest.split_once("\nCommands that the daemon uses").unwrap();
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split([' ', '[']).next());
+    let found: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    assert!(found.len() > 5, "{found:?}");
+    found.into_iter().map(|name| format!("command zramd-setup {name}")).collect()
 }
 
 /// Fields of JSON with their types, and the words in them.
