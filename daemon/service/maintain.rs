@@ -16,7 +16,7 @@ use super::lock::lock;
 use super::systemd::{Systemd, Verb};
 use super::work::Call;
 use host::Host;
-use host::linux::LinuxHost;
+use host::linux::{LinuxHost, unit_files};
 use logic::duration::micros;
 use logic::maintain::Cause;
 use logic::maintain::pass::Pages;
@@ -148,6 +148,9 @@ pub async fn follow_configuration(core: &Arc<Core>) {
 
 async fn timer(core: &Core, wanted: bool) -> Result<()> {
     let Some(connection) = core.connection() else { return Ok(()) };
+    if !wanted && !unit_files::exists(Path::new("/"), MAINTENANCE_TIMER) {
+        return Ok(());
+    }
     let pid_1 = Systemd::enter(&connection).await?;
     let verb = if wanted { Verb::Start } else { Verb::Stop };
     let handle = Handle::unwatched();

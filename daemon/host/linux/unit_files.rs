@@ -20,8 +20,12 @@ pub fn is_booted(root: &Path) -> bool {
 
 /// Whether there are units that set up and activate a device.
 pub fn activates(root: &Path, number: u32) -> bool {
-    let bindings = format!("{}.d/bindings.conf", setup_unit(number));
-    [GENERATED, RUNTIME].iter().any(|directory| root.join(directory).join(&bindings).exists())
+    exists(root, &format!("{}.d/bindings.conf", setup_unit(number)))
+}
+
+/// Whether there is a unit of this name in the directories that zramd writes to.
+pub fn exists(root: &Path, name: &str) -> bool {
+    [GENERATED, RUNTIME].iter().any(|directory| root.join(directory).join(name).exists())
 }
 
 /// Whether all these files exist: in the runtime directory, which overrides generated files, or else generated.
