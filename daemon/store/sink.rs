@@ -23,8 +23,8 @@ pub trait Sink {
 /// Bytes of a tree for each block of contents, its hash, and for a run of them beside a hole, at most.
 const EACH: u64 = 32;
 const RUN: u64 = 4 + 10;
-/// Bytes that are read before the other thread gets them, and how many such batches may wait for it.
-const BATCH: usize = 512 << 10;
+/// Bytes, in whole blocks, that are read before the other thread gets them, and how many such batches may wait for it.
+const BATCH: usize = 32 * BLOCK;
 const BATCHES: usize = 4;
 
 /// What was read: an entry as it is in the tree or contents, with the length of either in [`Batch::bytes`]; a hole; the end of a file.
@@ -78,8 +78,11 @@ impl Sink for Shelving {
 
     fn data(&mut self, data: &[u8]) -> Result<(), TransferError> {
         self.tree += data.len().div_ceil(BLOCK) as u64 * EACH;
-        self.batch.bytes.extend_from_slice(data);
-        self.step(Step::Data(data.len()))
+        // Up to 16 MiB at once.
+        data.chunks(BATCH).try_for_each(|data| {
+            self.batch.bytes.extend_from_slice(data);
+            self.step(Step::Data(data.len()))
+        })
     }
 
     fn hole(&mut self, blocks: u64) -> Result<(), TransferError> {
@@ -145,4 +148,24 @@ fn put(
         }
     }
     Ok(tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_takes_no_more_memory_than_small_ones() {
+        let (sender, receiver) = sync_channel(64);
+        let mut shelving = Shelving { sender, batch: Batch::default(), tree: 0 };
+        shelving.batch.bytes.resize(BATCH - 1, 0);
+        let file = vec![0; (16 << 20) - 1];
+        shelving.data(&file).unwrap();
+        shelving.close().unwrap();
+        shelving.send().unwrap();
+        drop(shelving);
+        let batches: Vec<Batch> = receiver.iter().collect();
+        assert!(batches.iter().all(|batch| batch.bytes.len() <= 2 * BATCH));
+        assert_eq!(batches.iter().map(|batch| batch.bytes.len()).sum::<usize>(), BATCH - 1 + file.len());
+    }
 }
