@@ -459,7 +459,8 @@ async fn with_pid_1(
         }
     }
     if let Some(units) = units {
-        if proposal.view.maintenance.every_seconds.is_none() && unit_files::exists(root(), MAINTENANCE_TIMER) {
+        if proposal.view.maintenance.every_seconds.is_none() && unit_files::exists(root(), MAINTENANCE_TIMER)
+        {
             // A timer whose unit is gone fails when PID 1 reloads.
             pid_1.job(Verb::Stop, MAINTENANCE_TIMER, None, handle).await?;
         }
