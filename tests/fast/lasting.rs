@@ -46,7 +46,7 @@ fn a_change_that_is_interrupted_leaves_the_old_or_the_new_file() {
         let counted = Calls::with_fault(None);
         write(&counted, root(before).path(), &change).unwrap();
         let transcript = counted.transcript();
-        assert_eq!(transcript.last().unwrap(), "fsync", "it is on the disk: {transcript:#?}");
+        assert_eq!(transcript.last().unwrap(), "fsync directory", "it is on the disk: {transcript:#?}");
         for fault in FAULTS {
             for number in calls_for(fault, &transcript) {
                 let root = root(before);

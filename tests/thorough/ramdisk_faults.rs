@@ -292,16 +292,16 @@ fn a_file_is_read_back_before_it_gets_its_name_and_others_are_removed_last() {
         let found = transcript.iter().position(|line| line.starts_with(call));
         found.unwrap_or_else(|| panic!("{call} is not in {transcript:#?}"))
     };
-    let syncs: Vec<usize> =
-        transcript.iter().enumerate().filter(|(_, line)| *line == "fsync").map(|(at, _)| at).collect();
     let named = at("renameat gen-3.partial -> gen-3");
     let last_write = transcript.iter().take(named).rposition(|line| line.starts_with("write"));
     let read_back = transcript.iter().take(named).rposition(|line| line.starts_with("pread"));
     let pruned = at("renameat gen-1 -> rest-1");
     assert!(last_write.unwrap() < read_back.unwrap() && read_back.unwrap() < named, "{transcript:#?}");
     // The file with its name, then the directory: one transaction of a journal.
-    assert!(named < pruned && pruned < syncs[0] && syncs[0] < syncs[1], "{transcript:#?}");
-    assert!(!transcript[syncs[1]..].iter().any(|line| line.starts_with("renameat gen")), "{transcript:#?}");
+    let synced = at("fsync");
+    assert!(named < pruned && pruned < synced, "{transcript:#?}");
+    assert_eq!(transcript[synced + 1], "fsync directory", "{transcript:#?}");
+    assert!(!transcript[synced..].iter().any(|line| line.starts_with("renameat gen")), "{transcript:#?}");
 }
 
 /// Otherwise a power cut could leave a generation without a part of its contents.
@@ -326,7 +326,7 @@ fn contents_are_removed_when_the_generations_that_need_them_are_gone_from_the_di
             line.starts_with("unlinkat gen-") && !line.contains('.') || line.contains(" -> rest-")
         };
         let gone = transcript.iter().rposition(is_gone).expect("a generation is pruned");
-        let synced = transcript[gone..removed].iter().any(|line| line == "fsync");
+        let synced = transcript[gone..removed].iter().any(|line| line == "fsync directory");
         assert!(gone < removed && synced, "{transcript:#?}");
         removals += 1;
     }

@@ -67,7 +67,7 @@ fn acts_with(act: Act, fault: Fault) -> [usize; 3] {
     let transcript = calls.transcript();
     let (after, names_after) = (view(&trial), trial.names());
     assert!(before != after && transcript.len() > 10, "{transcript:#?}");
-    assert_eq!(transcript.last().unwrap(), "fsync", "it is on the disk: {transcript:#?}");
+    assert_eq!(transcript.last().unwrap(), "fsync directory", "it is on the disk: {transcript:#?}");
     let (mut stayed, mut done) = (0, 0);
     let cases = calls_for(fault, &transcript);
     for &number in &cases {

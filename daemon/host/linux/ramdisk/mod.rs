@@ -484,7 +484,11 @@ impl Calls {
 
     /// Waits until a file or directory is on disk.
     pub fn sync(&self, file: BorrowedFd<'_>) -> Result<()> {
-        self.enter("fsync", String::new)?;
+        let is_directory = || {
+            rustix::fs::fstat(file)
+                .is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_dir())
+        };
+        self.enter("fsync", || if is_directory() { "directory".to_owned() } else { String::new() })?;
         rustix::fs::fsync(file)?;
         self.leave()
     }
