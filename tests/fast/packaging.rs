@@ -190,7 +190,9 @@ fn files_of_spec(heading: &str) -> Vec<String> {
     let (_, list) = spec.split_once(&format!("\n{heading}\n")).unwrap();
     let (list, _) = list.split_once("\n\n").unwrap();
     let mut found = Vec::new();
-    for line in list.lines().filter(|line| !line.starts_with("%dir ") && !line.starts_with("%license ")) {
+    let is_file =
+        |line: &&str| !["%dir ", "%license ", "%if ", "%endif"].iter().any(|word| line.starts_with(word));
+    for line in list.lines().filter(is_file) {
         let mut path = line.trim_start_matches("%doc ").replace("%{_unitdir}", "/usr/lib/systemd/system");
         for (name, value) in MACROS {
             path = path.replace(name, value);
