@@ -305,6 +305,32 @@ fn a_snapshot_is_exact_if_what_was_read_had_not_changed_since_the_walk() {
     }
 }
 
+/// Otherwise a user could have files of a closed directory saved below an open one.
+#[test]
+fn a_directory_that_becomes_a_link_during_a_save_is_not_followed() {
+    let trial = Trial::with(|root| {
+        fs::write(root.join("a"), "first").unwrap();
+        for name in ["open", "closed"] {
+            fs::create_dir(root.join(name)).unwrap();
+            fs::write(root.join(name).join("file"), name).unwrap();
+        }
+    });
+    let (open, mut is_changed) = (trial.place().join("open"), false);
+    let saved = store::save(&Calls::new(), &trial.disk, FORCED, &mut |progress| {
+        if progress.done_bytes > 0 && !std::mem::replace(&mut is_changed, true) {
+            fs::rename(&open, trial.place().join("aside")).unwrap();
+            std::os::unix::fs::symlink("closed", &open).unwrap();
+        }
+        true
+    });
+    let Ok(Saved::Written { manifest, .. }) = saved else { panic!("{saved:?}") };
+    assert_eq!(manifest.changed, ["open"]);
+    trial.reboot();
+    trial.load().unwrap();
+    assert!(!open.exists(), "{:?}", picture(trial.place()));
+    assert_eq!(fs::read_to_string(trial.place().join("closed/file")).unwrap(), "closed");
+}
+
 #[test]
 fn a_save_that_is_ended_leaves_everything_as_it_was() {
     let trial = Trial::with(small);
