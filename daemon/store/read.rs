@@ -64,3 +64,22 @@ pub fn footer(
     }
     Ok(Err(format::Unusable::Broken))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_section_is_not_read_if_it_is_longer_than_its_kind_can_be() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let bytes = std::fs::read(path).unwrap();
+        let file = File::open(path).unwrap();
+        let whole = Section { offset: 0, length: bytes.len() as u64, hash: format::hash(&bytes) };
+        let read = |most| section(&Calls::new(), file.as_fd(), whole, most);
+        assert_eq!(read(bytes.len()).unwrap(), bytes);
+        assert!(matches!(read(bytes.len() - 1), Err(TransferError::Bad(why)) if why == "it is too large"));
+    }
+}
