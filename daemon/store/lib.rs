@@ -202,7 +202,14 @@ pub fn delete(calls: &Calls, disk: &Ramdisk, generation: u64) -> Result<(), Erro
         let message = format!("there is no snapshot {generation} in {}", disk.store().display());
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    needs::remove(&store, &listing, &[generation], &store.state()?.damaged, &format::Hashes::default())?;
+    needs::remove(
+        &store,
+        &listing,
+        &[generation],
+        &store.state()?.damaged,
+        true,
+        &format::Hashes::default(),
+    )?;
     store.sync()
 }
 

@@ -174,56 +174,14 @@ impl Needs {
     }
 }
 
-/// Removes generations, and the files that nothing else needs.
-pub fn prune(
-    store: &Store,
-    listing: &Listing,
-    numbers: &[u64],
-    damaged: &BTreeSet<(u64, u64)>,
-) -> Result<(), Error> {
-    let needed = needed(&mut Shelf::open(store, listing, damaged)?, numbers)?;
-    store.drop(&listing.files, numbers, needed.as_ref())
-}
-
-/// Numbers of the files that are needed without these generations, except their own; `None` if that cannot be told.
-fn needed(shelf: &mut Shelf<'_>, goes: &[u64]) -> Result<Option<BTreeSet<u64>>, TransferError> {
-    let mut is_needed = vec![false; shelf.files.len()];
-    let (mut bases, mut lacks) = (Hashes::default(), false);
-    for at in 0..shelf.files.len() {
-        let number = shelf.files[at].number;
-        if shelf.files[at].name != generation_name(number) || goes.contains(&number) {
-            continue;
-        }
-        let contents = match shelf.contents_of(number) {
-            Err(TransferError::Bad(_) | TransferError::Unusable(_)) => return Ok(None),
-            contents => contents?,
-        };
-        for hash in contents.iter() {
-            match shelf.find(hash) {
-                Some(place) => is_needed[place.file as usize] = true,
-                None => lacks = true,
-            }
-        }
-        bases.extend(shelf.files[at].footer.as_ref().ok().and_then(|footer| footer.base));
-    }
-    let stays = shelf.files.iter().enumerate().filter(|(at, file)| {
-        let is_base = file
-            .footer
-            .as_ref()
-            .is_ok_and(|footer| footer.base.is_none() && bases.contains(&footer.tree_hash));
-        // Those with damage may have been read wrongly.
-        is_needed[*at] || is_base || lacks && shelf.has_damage(*at)
-    });
-    Ok(Some(stays.map(|(_, file)| file.number).collect()))
-}
-
-/// Removes generations, and the files that nothing else needs; files of which a part is needed are replaced by that part. `new`: contents
-/// that a save which follows needs.
+/// Removes generations, and the files that nothing else needs. With `writes`, files of which a part is needed are replaced by
+/// that part. `new`: contents that a save which follows needs.
 pub fn remove(
     store: &Store,
     listing: &Listing,
     numbers: &[u64],
     damaged: &BTreeSet<(u64, u64)>,
+    writes: bool,
     new: &Hashes,
 ) -> Result<(), Error> {
     let mut shelf = Shelf::open(store, listing, damaged)?;
@@ -236,7 +194,7 @@ pub fn remove(
     // A file that is open would keep its space.
     shelf.close();
     store.drop(&listing.files, numbers, stays.as_ref())?;
-    let Some(cut) = cut else { return Ok(()) };
+    let Some(cut) = cut.filter(|_| writes) else { return Ok(()) };
     store.sync()?;
     let is_part = |at: &usize| cut.needed[*at] > 0 && cut.needed[*at] < needs.files[*at].size;
     let mut parts: Vec<usize> = (0..needs.files.len()).filter(is_part).collect();

@@ -603,7 +603,7 @@ impl Writer<'_> {
             self.protect(&needs, &listing, made, watcher)?;
         }
         let Some(next) = choose(made) else { return Ok(false) };
-        needs::remove(self.store, &listing, &next, self.damaged, contents)?;
+        needs::remove(self.store, &listing, &next, self.damaged, true, contents)?;
         made.nothing = next.is_empty();
         gone.extend(next);
         Ok(true)
@@ -878,7 +878,7 @@ fn prune(
     let has_copied =
         newest.is_some_and(|file| file.footer.as_ref().is_ok_and(|footer| footer.copied_bytes > 0));
     if !gone.is_empty() || has_copied {
-        needs::prune(store, &listing, &more, damaged)?;
+        needs::remove(store, &listing, &more, damaged, false, &Hashes::default())?;
     }
     Ok(gone)
 }
