@@ -100,7 +100,11 @@ impl<'a> Jobs<'a> {
                 Event::Interrupt => {
                     cancelled = true;
                     meter.say("cancelling; press Ctrl-C again to stop waiting");
-                    if let Err(failure) = self.cancel(path).await {
+                    let cancelled = tokio::select! {
+                        cancelled = self.cancel(path) => cancelled,
+                        error = &mut silence => Err(error.0),
+                    };
+                    if let Err(failure) = cancelled {
                         meter.clear();
                         return Err(failure);
                     }

@@ -4,7 +4,6 @@
 //! authorization.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use zbus::message::{Flags, Header};
@@ -135,20 +134,26 @@ async fn polkit(connection: &Connection, call: &Header<'_>, asked: Asked) -> Res
     let check =
         connection.call_method(Some(POLKIT.name), AUTHORITY, Some(INTERFACE), "CheckAuthorization", &body);
     let answer = if is_interactive {
-        let mut check = pin!(check);
+        let mut check = Box::pin(check);
         match tokio::time::timeout(SOON, &mut check).await {
             Ok(answer) => answer,
             Err(_) => {
                 // A person answers, so this takes any time, but no longer than the caller waits. Not asked for earlier: each
                 // such watch is a call of the bus, and any user can send many requests.
-                let answer = match departure(connection, &name).await {
-                    Ok(mut departure) => tokio::select! {
-                        biased;
-                        answer = POLKIT.while_alive(connection, check) => answer,
-                        _ = stream::next(&mut departure) => Err(denied(action, "the caller has left the bus")),
-                    },
-                    // It has left already.
-                    Err(error) => Err(error),
+                let left = async {
+                    match departure(connection, &name).await {
+                        Ok(mut departure) => {
+                            stream::next(&mut departure).await;
+                            denied(action, "the caller has left the bus")
+                        }
+                        // It has left already.
+                        Err(error) => error,
+                    }
+                };
+                let answer = tokio::select! {
+                    biased;
+                    answer = POLKIT.while_alive(connection, check) => answer,
+                    error = left => Err(error),
                 };
                 if answer.is_err() {
                     dismiss(connection, &cancellation).await?;

@@ -66,20 +66,24 @@ impl Handle {
         lock(&self.state).outcomes = outcomes;
     }
 
-    /// Publishes the progress that `look` returns (0 to 1) until `work` ends.
+    /// Publishes the progress that `look` returns (0 to 1) until `work` ends. Both wait for the bus, so neither may stand still while
+    /// the other goes on: it could be the next in turn to send a message.
     pub async fn watch<T, F>(&self, work: impl Future<Output = T>, look: impl Fn() -> F) -> T
     where
         F: Future<Output = Option<f64>>,
     {
-        let mut work = std::pin::pin!(work);
-        let mut ticks = tokio::time::interval(LOOK);
-        loop {
-            tokio::select! {
-                done = &mut work => return done,
-                _ = ticks.tick() => if let Some(share) = look().await {
+        let report = async {
+            let mut ticks = tokio::time::interval(LOOK);
+            loop {
+                ticks.tick().await;
+                if let Some(share) = look().await {
                     self.progress(share).await;
                 }
             }
+        };
+        tokio::select! {
+            done = work => done,
+            never = report => never,
         }
     }
 
@@ -90,5 +94,31 @@ impl Handle {
         let job = object.get().await;
         // Errors are ignored: the signal is optional.
         job.progress_changed(object.signal_emitter()).await.ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_and_its_progress_take_turns() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            // As that of zbus for messages.
+            let turn = Arc::new(tokio::sync::Mutex::new(()));
+            let first = Arc::clone(&turn).lock_owned().await;
+            tokio::spawn(async move {
+                tokio::time::sleep(LOOK * 3 / 2).await;
+                drop(first);
+            });
+            let work = async { drop(turn.lock().await) };
+            let look = async || {
+                drop(turn.lock().await);
+                None
+            };
+            let done = tokio::time::timeout(LOOK * 100, Handle::unwatched().watch(work, look)).await;
+            assert!(done.is_ok(), "the work waits for its turn, and is not asked to take it");
+        });
     }
 }

@@ -29,7 +29,7 @@ pub enum Verb {
 }
 
 /// A subscription to signals of PID 1. zbus' proxies are not used, because they would be most of this program's code.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Systemd {
     connection: Connection,
 }
@@ -206,8 +206,9 @@ impl Systemd {
                 error = &mut silence => return Err(error),
                 () = handle.cancelled.notified() => {
                     if let Some(who) = give_up {
-                        // It may just have ended; then report how.
-                        self.call("KillUnit", &(unit, who, SIGTERM)).await.ok();
+                        // It may just have ended; then report how. Not waited for here, where the other branches would stand still.
+                        let (pid_1, unit, who) = (self.clone(), unit.to_owned(), who.to_owned());
+                        tokio::spawn(async move { pid_1.call("KillUnit", &(unit, who, SIGTERM)).await.map(drop) });
                     }
                 }
             }
