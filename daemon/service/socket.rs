@@ -54,7 +54,10 @@ impl Socket for BusSocket {
 
     fn split(self) -> Split<Reader, Writer> {
         let stream = Arc::new(self.0);
-        Split::new(Reader { stream: Arc::clone(&stream), buffer: Vec::new() }, Writer(stream))
+        Split::new(
+            Reader { stream: Arc::clone(&stream), buffer: Vec::new() },
+            Writer { stream, rest: Vec::new() },
+        )
     }
 }
 
@@ -139,26 +142,44 @@ impl ReadHalf for Reader {
 
 /// The sending half.
 #[derive(Debug)]
-pub struct Writer(Arc<UnixStream>);
+pub struct Writer {
+    stream: Arc<UnixStream>,
+    /// Bytes of a message of which others were sent. Who sends it may give up at any time, and the bus would take the next message for
+    /// the rest of this one.
+    rest: Vec<u8>,
+}
 
-#[async_trait]
-impl WriteHalf for Writer {
-    async fn send_message(&mut self, message: &Message) -> zbus::Result<()> {
-        note_answer(message);
-        let mut rest: &[u8] = message.data();
-        while !rest.is_empty() {
-            let sent = self.sendmsg(rest, &[]).await?;
-            rest = &rest[sent..];
+impl Writer {
+    /// Sends what is left of a message.
+    async fn complete(&mut self) -> io::Result<()> {
+        while !self.rest.is_empty() {
+            let sent = self.write(&self.rest).await?;
+            self.rest.drain(..sent);
         }
         Ok(())
     }
 
+    async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.async_io(Interest::WRITABLE, || self.stream.try_write(bytes)).await
+    }
+}
+
+#[async_trait]
+impl WriteHalf for Writer {
+    async fn send_message(&mut self, message: &Message) -> zbus::Result<()> {
+        self.complete().await?;
+        note_answer(message);
+        let sent = self.write(message.data()).await?;
+        self.rest.extend_from_slice(&message.data()[sent..]);
+        Ok(self.complete().await?)
+    }
+
     async fn sendmsg(&mut self, buffer: &[u8], _fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
-        self.0.async_io(Interest::WRITABLE, || self.0.try_write(buffer)).await
+        self.write(buffer).await
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        Ok(shutdown(&self.0, Shutdown::Both)?)
+        Ok(shutdown(&self.stream, Shutdown::Both)?)
     }
 }
 
@@ -283,5 +304,33 @@ mod tests {
         });
         let some = |member: &str, body: &str| (member.to_owned(), Some(body.to_owned()));
         assert_eq!(received, [some("Short", "x"), ("Long".to_owned(), None), some("Last", "y")]);
+    }
+
+    #[test]
+    fn a_message_whose_sender_gives_up_is_completed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let answer = |body: &str| {
+            let call = Message::method_call("/", "Call").build(&()).unwrap();
+            Message::method_return(&call.header()).build(&body).unwrap()
+        };
+        let received = runtime.block_on(async {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let (_, mut writer) = BusSocket(ours).split().take();
+            let (mut reader, _) = BusSocket(theirs).split().take();
+            // More than the socket takes.
+            let long = answer(&"x".repeat(LONGEST_REPLY * 3 / 4));
+            let given_up = tokio::time::timeout(std::time::Duration::ZERO, writer.send_message(&long)).await;
+            assert!(given_up.is_err());
+            let send =
+                tokio::spawn(async move { writer.send_message(&answer("next")).await.map(|()| writer) });
+            let mut received = Vec::new();
+            for _ in 0..2 {
+                let message = reader.receive_message(1, &mut Vec::new(), &mut Vec::new()).await.unwrap();
+                received.push(message.body().deserialize::<String>().unwrap().len());
+            }
+            send.await.unwrap().unwrap();
+            received
+        });
+        assert_eq!(received, [LONGEST_REPLY * 3 / 4, 4]);
     }
 }
