@@ -28,13 +28,16 @@ pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// Notifies the watchdog twice per interval, if it is enabled, as long as the daemon answers calls on the bus.
+/// Notifies the watchdog, if it is enabled, as long as the daemon answers calls on the bus. An answer may be lost: the bus drops
+/// messages to a program for which too many are waiting, and any user can send them.
 pub async fn keep_watchdog_fed(connection: Connection) {
     let Some(interval) = sd_notify::watchdog_enabled() else { return };
+    let pause = interval / 4;
     loop {
-        tokio::time::sleep(interval / 2).await;
+        tokio::time::sleep(pause).await;
         // Through the bus and its own dispatcher: a daemon that is deaf waits here until it is restarted.
-        if connection.call_method(Some(NAME), ROOT, Some(PEER), "Ping", &()).await.is_ok() {
+        let ping = connection.call_method(Some(NAME), ROOT, Some(PEER), "Ping", &());
+        if tokio::time::timeout(pause, ping).await.is_ok_and(|answer| answer.is_ok()) {
             send(&[NotifyState::Watchdog]);
         }
     }
