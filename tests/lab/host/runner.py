@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import threading
 import time
@@ -17,6 +18,8 @@ from .scenario import OUT, PowerCuts, Scenario
 _PATIENCE = 3
 _POLL = 0.02  # seconds
 _ATTEMPTS = 3  # runs of a scenario of which only timed checks failed
+# What PID 1 says of a unit of zramd that crashed or was silent. No scenario expects it, and the unit may be started again at once.
+_BROKEN = re.compile(r"zramd\S*: (?:Failed with result 'watchdog'|[A-Z]\w+ process exited, .*/(?:ILL|ABRT|BUS|FPE|SEGV|SYS)\b)")
 
 
 @dataclass(frozen=True)
@@ -224,6 +227,10 @@ def _read(scenario: Scenario) -> Outcome:
     outcome = Outcome(scenario.name, kept)
     for outcome_word, description, detail in _rows(kept / "checks.tsv"):
         outcome.checks.append(Check(outcome_word == "ok", description, detail.replace("\\n", "\n"), outcome_word == "LATE"))
+    journal = kept / "journal.txt"
+    broken = _BROKEN.findall(journal.read_text(errors="replace")) if journal.exists() else []
+    if broken:
+        outcome.checks.append(Check(False, "no program of zramd crashes or is silent", "\n".join(broken)))
     for name, value, unit in _rows(kept / "figures.tsv"):
         outcome.figures[name] = (value, unit)
     reason = kept / "skipped"
