@@ -280,6 +280,7 @@ describe("the page", () => {
         const keys = Object.entries(schema.patternProperties).find(([pattern]) => pattern.startsWith("^zram"))[1].properties;
         await page.getByRole("button", { name: "Change zram5" }).click();
         const dialog = page.getByRole("dialog");
+        await dialog.locator("[name=zram-size]").waitFor();
         const controls = await dialog.locator("input[type=text][name], select[name]:not([name=duration])").all();
         assert.ok(controls.length >= 5);
         for (const control of controls) {
@@ -838,7 +839,7 @@ msgstr[1] "$0 Probleme brauchen Aufmerksamkeit."
         await server.stop();
     });
 
-    test("begins the charts with what Cockpit's metrics have recorded", { skip: !Rig.hasHistory && "needs cockpit-pcp" }, async () => {
+    test("begins the charts with what Cockpit's metrics have recorded", { skip: !Rig.hasHistory && "needs Performance Co-Pilot" }, async () => {
         rig.record(30);
         const server = await rig.cockpit();
         const other = await open(server);

@@ -10,8 +10,6 @@ import { chromium } from "playwright-core";
 export const REPOSITORY = path.resolve(import.meta.dirname, "../..");
 const PROGRAMS = path.join(process.env.CARGO_TARGET_DIR || path.join(REPOSITORY, "target"), "release");
 const BROWSER = process.env.CHROMIUM || "/usr/bin/chromium";
-/** A directory with the unpacked packages of another Cockpit than the installed one. */
-const { COCKPIT_ROOT } = process.env;
 /** The user without privileges. */
 const UNPRIVILEGED = 65534;
 
@@ -79,25 +77,35 @@ async function freePort() {
 export class Rig {
     static async start(config) {
         const rig = new Rig();
-        rig.directory = fs.mkdtempSync(path.join(os.tmpdir(), "zramd-cockpit-"));
-        fs.chmodSync(rig.directory, 0o755);
-        fs.mkdirSync(path.join(rig.directory, "etc"));
-        fs.mkdirSync(path.join(rig.directory, "var"));
-        rig.write(config);
-        execFileSync(path.join(REPOSITORY, "packaging/install"), ["--cockpit", "--destdir", rig.directory]);
-        fs.mkdirSync(path.join(rig.directory, "usr/share/zramd"));
-        fs.copyFileSync(path.join(REPOSITORY, "config/zramd.schema.json"), path.join(rig.directory, "usr/share/zramd/zramd.schema.json"));
-        fs.mkdirSync(path.join(rig.directory, "usr/bin"));
-        fs.symlinkSync(path.join(PROGRAMS, "zramdctl"), path.join(rig.directory, "usr/bin/zramdctl"));
-        // Writes down what it is asked for, or refuses.
-        fs.writeFileSync(path.join(rig.directory, "usr/bin/systemctl"), `#!/bin/sh
-[ "$(cat ${rig.directory}/systemctl)" != refuse ] || { echo 'Failed to enable unit' >&2; exit 1; }
-echo "$*" >${rig.directory}/systemctl
-`, { mode: 0o755 });
-        await rig.makePlace();
-        await rig.startBus();
-        await rig.startDaemon();
+        try {
+            await rig.setUp(config);
+        } catch (error) {
+            for (const child of [...children])
+                await end(child);
+            throw error;
+        }
         return rig;
+    }
+
+    async setUp(config) {
+        this.directory = fs.mkdtempSync(path.join(os.tmpdir(), "zramd-cockpit-"));
+        fs.chmodSync(this.directory, 0o755);
+        fs.mkdirSync(path.join(this.directory, "etc"));
+        fs.mkdirSync(path.join(this.directory, "var"));
+        this.write(config);
+        execFileSync(path.join(REPOSITORY, "packaging/install"), ["--cockpit", "--destdir", this.directory]);
+        fs.mkdirSync(path.join(this.directory, "usr/share/zramd"));
+        fs.copyFileSync(path.join(REPOSITORY, "config/zramd.schema.json"), path.join(this.directory, "usr/share/zramd/zramd.schema.json"));
+        fs.mkdirSync(path.join(this.directory, "usr/bin"));
+        fs.symlinkSync(path.join(PROGRAMS, "zramdctl"), path.join(this.directory, "usr/bin/zramdctl"));
+        // Writes down what it is asked for, or refuses.
+        fs.writeFileSync(path.join(this.directory, "usr/bin/systemctl"), `#!/bin/sh
+[ "$(cat ${this.directory}/systemctl)" != refuse ] || { echo 'Failed to enable unit' >&2; exit 1; }
+echo "$*" >${this.directory}/systemctl
+`, { mode: 0o755 });
+        await this.makePlace();
+        await this.startBus();
+        await this.startDaemon();
     }
 
     write(config) {
@@ -142,16 +150,13 @@ echo "$*" >${rig.directory}/systemctl
         const own = path.join(this.directory, "place");
         const hide = fs.existsSync("/run/systemd/system") ? "mount -t tmpfs none /run/systemd" : "true";
         const bind = (from, to) => `mkdir -p ${to} && mount --bind ${this.directory}/${from} ${to}`;
-        const layers = (...directories) => `-o lowerdir=${directories.filter(Boolean).join(":")}`;
-        const other = COCKPIT_ROOT ? `mount -t overlay none ${layers(`${this.directory}/usr/share/cockpit`, `${COCKPIT_ROOT}/usr/share/cockpit`)} /usr/share/cockpit` : "true";
         const script = `mkdir ${own} && mount -t tmpfs none ${own} && mkdir ${own}/etc ${own}/work
-            mount -t overlay none ${layers(COCKPIT_ROOT && `${COCKPIT_ROOT}/etc`, "/etc")},upperdir=${own}/etc,workdir=${own}/work /etc
+            mount -t overlay none -o lowerdir=/etc,upperdir=${own}/etc,workdir=${own}/work /etc
             mount -t tmpfs none /home
             useradd --create-home --shell /bin/sh --groups sudo ${this.user.name}
             echo "${this.user.name}:$PASSWORD" | chpasswd
             echo DBUS_SESSION_BUS_ADDRESS=unix:path=/home/${this.user.name}/bus >>/etc/environment
-            mount -t overlay none ${layers(`${this.directory}/usr`, COCKPIT_ROOT && `${COCKPIT_ROOT}/usr`, "/usr")} /usr
-            ${other}
+            mount -t overlay none -o lowerdir=${this.directory}/usr:/usr /usr
             mkdir -p /run/dbus && mount -t tmpfs none /run/dbus && ln -s ${this.directory}/socket /run/dbus/system_bus_socket
             mkdir -p /var/log/pcp && mount -t tmpfs none /var/log/pcp
             ${bind("etc", "/etc/zramd")} && ${bind("var", "/var/lib/zramd")} && ${hide}
@@ -181,8 +186,9 @@ echo "$*" >${rig.directory}/systemctl
         return fs.readFileSync(path.join(this.directory, "etc/zramd.toml.d/99-zramdctl.toml"), "utf8");
     }
 
-    /** Whether Cockpit can show recordings of Performance Co-Pilot here. */
-    static hasHistory = fs.existsSync(path.join(COCKPIT_ROOT || "/", "usr/lib/cockpit/cockpit-pcp"));
+    /** Whether Cockpit can show recordings of Performance Co-Pilot here: by a program of its own (Debian 12) or its bridge (Debian 13). */
+    static hasHistory = ["/usr/lib/cockpit/cockpit-pcp", "/usr/lib/python3/dist-packages/cockpit/channels/pcp.py"].some(fs.existsSync) &&
+        fs.existsSync("/usr/lib/python3/dist-packages/pcp");
 
     /** Has this many minutes recorded, as tests/cockpit/record-history says. */
     record(minutes) {
