@@ -55,7 +55,8 @@ export class Benchmark {
         const verdict = this.page.daemon.get(this.path, BENCHMARK);
         const parts = [
             verdict.Chosen && cockpit.format(_("Chosen: $0, for $1, on $2."), verdict.Chosen, PROFILES[verdict.Profile] || verdict.Profile, time(verdict.Timestamp)),
-            verdict.Reason && `${verdict.Reason}.`,
+            // After the chosen one, it may begin with the name of an algorithm.
+            verdict.Reason && `${verdict.Chosen ? verdict.Reason : verdict.Reason[0].toUpperCase() + verdict.Reason.slice(1)}.`,
             verdict.WaitedShare >= 0.1 &&
                 cockpit.format(_("The measurement had to wait for its processor $0 of the time, so throughput is left out."), percent(verdict.WaitedShare)),
             verdict.Provisional && cockpit.format(_("It is provisional: $0."), verdict.Provisional),
