@@ -66,8 +66,8 @@ impl Handle {
         lock(&self.state).outcomes = outcomes;
     }
 
-    /// Publishes the progress that `look` returns (0 to 1) until `work` ends. Both wait for the bus, so neither may stand still while
-    /// the other goes on: it could be the next in turn to send a message.
+    /// Publishes the progress that `look` returns (0 to 1) until `work` ends. Both wait for the bus, so both are always polled: either
+    /// may be the next in turn to send a message.
     pub async fn watch<T, F>(&self, work: impl Future<Output = T>, look: impl Fn() -> F) -> T
     where
         F: Future<Output = Option<f64>>,
