@@ -100,11 +100,11 @@ impl<'a> Jobs<'a> {
                 Event::Interrupt => {
                     cancelled = true;
                     meter.say("cancelling; press Ctrl-C again to stop waiting");
-                    let cancelled = tokio::select! {
-                        cancelled = self.cancel(path) => cancelled,
+                    let asked = tokio::select! {
+                        asked = self.cancel(path) => asked,
                         error = &mut silence => Err(error.0),
                     };
-                    if let Err(failure) = cancelled {
+                    if let Err(failure) = asked {
                         meter.clear();
                         return Err(failure);
                     }

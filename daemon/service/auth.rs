@@ -134,6 +134,7 @@ async fn polkit(connection: &Connection, call: &Header<'_>, asked: Asked) -> Res
     let check =
         connection.call_method(Some(POLKIT.name), AUTHORITY, Some(INTERFACE), "CheckAuthorization", &body);
     let answer = if is_interactive {
+        // Boxed, so that it is gone when its prompt is dismissed.
         let mut check = Box::pin(check);
         match tokio::time::timeout(SOON, &mut check).await {
             Ok(answer) => answer,

@@ -29,7 +29,7 @@ pub enum Verb {
 }
 
 /// A subscription to signals of PID 1. zbus' proxies are not used, because they would be most of this program's code.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Systemd {
     connection: Connection,
 }
@@ -206,9 +206,12 @@ impl Systemd {
                 error = &mut silence => return Err(error),
                 () = handle.cancelled.notified() => {
                     if let Some(who) = give_up {
-                        // It may just have ended; then report how. Not waited for here, where the other branches would stand still.
-                        let (pid_1, unit, who) = (self.clone(), unit.to_owned(), who.to_owned());
-                        tokio::spawn(async move { pid_1.call("KillUnit", &(unit, who, SIGTERM)).await.map(drop) });
+                        // It may just have ended; then report how.
+                        let whom = (unit, who, SIGTERM);
+                        tokio::select! {
+                            _ = self.call("KillUnit", &whom) => {}
+                            error = &mut silence => return Err(error),
+                        }
                     }
                 }
             }
