@@ -28,14 +28,14 @@ pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// Notifies the watchdog, if it is enabled, as long as the daemon answers calls on the bus. An answer may be lost: the bus drops
+/// Notifies the watchdog, if it is enabled, up to four times per interval, as long as the daemon answers calls on the bus. An answer may be lost: the bus drops
 /// messages to a program for which too many are waiting, and any user can send them.
 pub async fn keep_watchdog_fed(connection: Connection) {
     let Some(interval) = sd_notify::watchdog_enabled() else { return };
     let pause = interval / 4;
     loop {
         tokio::time::sleep(pause).await;
-        // Through the bus and its own dispatcher: a daemon that is deaf waits here until it is restarted.
+        // Through the bus and its own dispatcher: a daemon that is deaf gets no answer, and is restarted.
         let ping = connection.call_method(Some(NAME), ROOT, Some(PEER), "Ping", &());
         if tokio::time::timeout(pause, ping).await.is_ok_and(|answer| answer.is_ok()) {
             send(&[NotifyState::Watchdog]);

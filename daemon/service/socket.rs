@@ -156,6 +156,8 @@ impl Writer {
             let sent = self.write(&self.rest).await?;
             self.rest.drain(..sent);
         }
+        // It may have been long.
+        self.rest = Vec::new();
         Ok(())
     }
 
