@@ -244,7 +244,7 @@ fn one_thread(node: &Path, data: &Pages, spec: &Spec, requests: &[usize]) -> Res
 
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // The values are exact.
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
     }
 
     /// A pass with requests of these times, in nanoseconds, of 4096 bytes each.
-    fn pass_of(times: impl IntoIterator<Item = u64>) -> Pass {
+    pub(crate) fn pass_of(times: impl IntoIterator<Item = u64>) -> Pass {
         let mut pass = Pass::default();
         let times: Vec<u64> = times.into_iter().collect();
         for batch in times.chunks(BATCH) {

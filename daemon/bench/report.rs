@@ -96,17 +96,17 @@ pub struct Baseline {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BenchmarkTiming"))]
 pub struct Timing {
-    /// Mean time of a request, in nanoseconds, including the cost of the request itself.
+    /// Mean time of a request in the round that was disturbed least, in nanoseconds, including the cost of the request itself.
     pub mean_ns: f64,
-    /// Median.
+    /// Median in that round.
     pub p50_ns: f64,
-    /// 99th percentile.
+    /// 99th percentile of all rounds.
     pub p99_ns: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of all rounds.
     pub p999_ns: f64,
-    /// Time of the algorithm alone, without the cost of the request.
+    /// Processor time of the algorithm alone in the best round, without the cost of the request.
     pub codec_ns: Estimate,
-    /// Throughput of all CPUs together: the median of some passes, and their range; 0 in a disturbed run.
+    /// Throughput of all CPUs together: the mean of some passes, and their spread; 0 in a disturbed run.
     pub bytes_per_second: Estimate,
     /// Number of requests that were timed.
     pub requests: u64,

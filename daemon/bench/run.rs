@@ -9,7 +9,7 @@ use super::measure::{Direction, Pass, Spec, pass};
 use super::options::Options;
 use super::page_buffer::Sample;
 use super::sample::{self, Source, collect};
-use super::trial::{Trial, contenders, memory_per_page, rows, scores};
+use super::trial::{Rounds, Trial, memory_per_page, rows, scores};
 use crate::advice;
 use crate::candidates::{self, Candidate};
 use crate::choice::{self, Choice};
@@ -51,10 +51,10 @@ const LOOKED_AT: usize = 2 * LEAST_REQUESTS;
 const FILL: usize = 16;
 /// Pages between two reports of the progress; a multiple of [`FILL`].
 const FILL_AT_ONCE: usize = 8192;
-/// Maximum number of repetitions.
-const ROUNDS: u32 = 6;
-/// Measurements of the throughput, for its spread.
-const RATES: usize = 5;
+/// Rounds at most, of all candidates in turn.
+const ROUNDS: u32 = 10;
+/// Measurements of the throughput in each round, for its spread.
+const RATES: usize = 2;
 /// Processor time of each thread for one of them.
 const RATE: Duration = Duration::from_millis(10);
 /// A run ends without a result if it takes longer than this and [`PATIENCE_FACTOR`] times the processor time that it got.
@@ -71,6 +71,20 @@ pub struct Measured {
     pub offered: Vec<String>,
     /// See [`choice::Before::better_runs`].
     pub better_runs: u32,
+}
+
+/// Requests of same-filled pages, which compress nothing.
+#[derive(Default)]
+struct Request {
+    write: Rounds,
+    read: Rounds,
+}
+
+impl Request {
+    fn baseline(&self) -> Baseline {
+        let usual = |rounds: &Rounds| rounds.best().usual_ns().value;
+        Baseline { read_ns: usual(&self.read), write_ns: usual(&self.write) }
+    }
 }
 
 /// A running benchmark.
@@ -236,10 +250,9 @@ impl<H: Host> Run<'_, H> {
         let Some(first) = trials.first().map(|trial| trial.candidate.algorithm.clone()) else {
             return Err(Error::failed("this kernel offers no algorithm").into());
         };
-        let (baseline_write, baseline_read) = self.baseline(&first)?;
-        let baseline =
-            Baseline { read_ns: baseline_read.usual_ns().value, write_ns: baseline_write.usual_ns().value };
-        // Six tenths of the time for a first look at all candidates, the rest for those with close scores.
+        let mut request = Request::default();
+        self.request(&first, &mut request)?;
+        // Six tenths of the time for a first look at all candidates, the rest for further rounds with those that can be chosen.
         let kept = self.left().mul_f64(0.4);
         let count = trials.len();
         for (index, trial) in trials.iter_mut().enumerate() {
@@ -255,21 +268,20 @@ impl<H: Host> Run<'_, H> {
         let past =
             Past { short_of_memory: now.short_of_memory || self.options.before.short_of_memory, ..now };
         let aim = Aim::of(self.options.profile, past);
+        let scored = scores(&trials, aim, &request.baseline());
+        let candidates: Vec<usize> = (0..trials.len()).filter(|&index| scored[index].1.is_ok()).collect();
         let mut rounds = 1;
         // Keep the time for the reads of several pages.
         while rounds < ROUNDS && self.left() > self.budget.mul_f64(0.15) {
-            let scored = scores(&trials, aim, &baseline);
-            let again = contenders(&scored);
-            if again.is_empty() {
-                break;
-            }
             rounds += 1;
-            let slot = (self.left().mul_f64(0.5) / u32::try_from(again.len()).unwrap_or(1))
-                .min(Duration::from_millis(80));
-            for index in again {
+            let share = (ROUNDS + 1 - rounds) * u32::try_from(candidates.len()).unwrap_or(1).max(1);
+            let slot = self.left().mul_f64(0.85) / share;
+            self.request(&first, &mut request)?;
+            for &index in &candidates {
                 self.again(&mut trials[index], slot, rounds)?;
             }
         }
+        let baseline = request.baseline();
         let scored = scores(&trials, aim, &baseline);
         let choice = choice::choose(&scored, &self.options.before, &usual(&offered));
         let chosen = choice.algorithm.clone();
@@ -312,7 +324,8 @@ impl<H: Host> Run<'_, H> {
         self.scratch.configure(self.host, algorithm, bytes)
     }
 
-    fn baseline(&mut self, algorithm: &Algorithm) -> Result<(Pass, Pass), Stopped> {
+    /// Measures the cost of a request by itself, with same-filled pages.
+    fn request(&mut self, algorithm: &Algorithm, request: &mut Request) -> Result<(), Stopped> {
         self.check("the cost of a request")?;
         self.configure(algorithm)?;
         let mut same = Pages::new(BASELINE_PAGES)?;
@@ -321,9 +334,11 @@ impl<H: Host> Run<'_, H> {
         }
         // Warm-up.
         pass(&self.node, &same, &Spec::new(Direction::Write, 0..BASELINE_PAGES))?;
-        let write = pass(&self.node, &same, &Spec::new(Direction::Write, 0..BASELINE_PAGES))?;
+        let write = Spec::new(Direction::Write, 0..BASELINE_PAGES);
+        request.write.passes.push(pass(&self.node, &same, &write)?);
         let read = Spec { shuffle: Some(1), ..Spec::new(Direction::Read, 0..BASELINE_PAGES) };
-        Ok((write, pass(&self.node, &same, &read)?))
+        request.read.passes.push(pass(&self.node, &same, &read)?);
+        Ok(())
     }
 
     /// Measures one candidate for the first time, with about this processor time.
@@ -340,7 +355,7 @@ impl<H: Host> Run<'_, H> {
         let first = end / FIRST_SHARE;
         let (limit, least) = (slot.mul_f64(0.4), LEAST_REQUESTS);
         let write = Spec { limit, least, ..Spec::new(Direction::Write, 0..first) };
-        trial.write = match pass(&self.node, &self.sample.pages, &write) {
+        let write = match pass(&self.node, &self.sample.pages, &write) {
             Ok(pass) => pass,
             Err(error) => {
                 trial.failed = Some(error);
@@ -348,7 +363,7 @@ impl<H: Host> Run<'_, H> {
             }
         };
         // All pages are stored, however slowly, so that the ratio is that of the sample.
-        let written = usize::try_from(trial.write.requests()).unwrap_or(0);
+        let written = usize::try_from(write.requests()).unwrap_or(0);
         self.fill(&name, written..first)?;
         let early = self.scratch.memory(self.host)?;
         self.fill(&name, first..end)?;
@@ -358,13 +373,9 @@ impl<H: Host> Run<'_, H> {
         let limit = slot.mul_f64(0.4);
         let read =
             Spec { shuffle: Some(1), verify: true, limit, least, ..Spec::new(Direction::Read, 0..end) };
-        trial.read = pass(&self.node, &self.sample.pages, &read)?;
-        let threads = self.threads();
-        let read = Spec { threads, limit: RATE, verify: false, least: 0, ..read };
-        let write = Spec { at: count, shuffle: None, direction: Direction::Write, ..read.clone() };
-        trial.read_rate = self.rate(&read)?;
-        trial.write_rate = self.rate(&write)?;
-        Ok(())
+        trial.write.passes.push(write);
+        trial.read.passes.push(pass(&self.node, &self.sample.pages, &read)?);
+        self.rates(trial, 0..end, count)
     }
 
     /// Stores these pages, in large requests, and the last ones singly.
@@ -380,30 +391,35 @@ impl<H: Host> Run<'_, H> {
         Ok(())
     }
 
-    /// Bytes per second of all threads together, of several passes.
-    fn rate(&mut self, spec: &Spec) -> Result<Estimate, Error> {
-        let one = |_| Ok(pass(&self.node, &self.sample.pages, spec)?.bytes_per_second());
-        let rates: Result<Vec<f64>, Error> = (0..RATES).map(one).collect();
-        Ok(Estimate::of(&rates?))
+    /// Measures the throughput of all threads: of reads of these pages, and of writes of them to the device from page `free` on.
+    fn rates(&mut self, trial: &mut Trial, pages: Range<usize>, free: usize) -> Result<(), Stopped> {
+        let spec = Spec { threads: self.threads(), limit: RATE, ..Spec::new(Direction::Read, pages) };
+        let read = Spec { shuffle: Some(1), ..spec.clone() };
+        let write = Spec { at: free, direction: Direction::Write, ..spec };
+        for _ in 0..RATES {
+            trial.read.together.push(pass(&self.node, &self.sample.pages, &read)?);
+            trial.write.together.push(pass(&self.node, &self.sample.pages, &write)?);
+        }
+        Ok(())
     }
 
-    /// Measures the latency again.
+    /// Measures times and throughput again.
     fn again(&mut self, trial: &mut Trial, slot: Duration, round: u32) -> Result<(), Stopped> {
         self.check(&trial.candidate.algorithm.to_string())?;
         self.configure(&trial.candidate.algorithm)?;
-        let all = 0..self.sample.pages.count().min(2048);
+        let count = self.sample.pages.count();
+        let all = 0..count.min(2048);
         let write = Spec { limit: slot.mul_f64(0.6), ..Spec::new(Direction::Write, all) };
         let write = pass(&self.node, &self.sample.pages, &write)?;
         let done = 0..usize::try_from(write.requests()).unwrap_or(0);
         let read = Spec {
             shuffle: Some(u64::from(round)),
             limit: slot.mul_f64(0.4),
-            ..Spec::new(Direction::Read, done)
+            ..Spec::new(Direction::Read, done.clone())
         };
-        let read = pass(&self.node, &self.sample.pages, &read)?;
-        trial.read.append(&read);
-        trial.write.append(&write);
-        Ok(())
+        trial.read.passes.push(pass(&self.node, &self.sample.pages, &read)?);
+        trial.write.passes.push(write);
+        self.rates(trial, done, count)
     }
 
     fn page_clusters(&mut self, trials: &[Trial], chosen: &Algorithm) -> Result<Vec<Cluster>, Stopped> {
@@ -473,7 +489,7 @@ impl<H: Host> Run<'_, H> {
 
 /// Share of the time in which the measuring thread had to wait for its CPU: other programs had it, or the host of a virtual machine.
 fn waited_share(trials: &[Trial]) -> f64 {
-    let passes = trials.iter().flat_map(|trial| [&trial.write, &trial.read]);
+    let passes = trials.iter().flat_map(|trial| trial.write.passes.iter().chain(&trial.read.passes));
     let (processor, elapsed) = passes
         .map(Pass::processor_and_elapsed)
         .fold((Duration::ZERO, Duration::ZERO), |(processor, elapsed), (more, longer)| {

@@ -95,7 +95,7 @@ fn a_whole_run_ends_in_time_and_made_pages_compress_like_real_ones() {
     let _lock = real_kernel_lock();
     let mut host = LinuxHost::new("/");
     let before = host.device_numbers().unwrap();
-    // Long enough for all pages on a busy machine; the lab checks the usual three seconds.
+    // Long enough for all pages on a busy machine; the lab checks the usual time.
     let budget = Duration::from_secs(30);
     let options = Options { source: Source::Generator, budget, ..Options::default() };
     let (measured, told, seconds) = in_a_better_moment(|| {
