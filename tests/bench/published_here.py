@@ -4,6 +4,7 @@ Results are lines of tests/long/results/published.tsv: commit, machine, kernel, 
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import resource
@@ -18,9 +19,16 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 RESULTS = REPOSITORY / "tests/long/results/published.tsv"
 HEADING = "commit\tmachine\tkernel\tload\texperiment\tarm\tfigure\trun\tvalue"
 LOCK = Path("/tmp/zramd-tests.lock")
+ZSWAP = Path("/sys/module/zswap/parameters")
 MIB = 1 << 20
 ROUNDS = 3
 CLUSTERS = range(4)
+# The program that F compiles: that of Debian 12's package ninja-build.
+PROGRAM = "http://deb.debian.org/debian/pool/main/n/ninja-build/ninja-build_1.11.1.orig.tar.gz"
+PROGRAM_SHA256 = "31747ae633213f1eda3842686f83c2aa1412e0f5691d1c14dbbcc67fe7400cea"
+# With 256 MiB, a compiler was killed.
+COMPILERS, LIMIT = 6, 320 * MIB
+SWAP = 2048 * MIB
 SIZES = (64, 256, 1024)  # MiB: growing, because the first write of a large tmpfs shows how memory is found
 
 
@@ -182,7 +190,94 @@ def part_e(results, data, _, ctl):
                         fault_mean_us=row["fault"]["mean_ns"] / 1e3, fault_p99_us=row["fault"]["p99_ns"] / 1e3)
 
 
-PARTS = {"A": part_a, "B": part_b, "C": part_c, "D": part_d, "E": part_e}
+class Limit:
+    """A control group with this limit of memory; None is none."""
+
+    def __init__(self, limit):
+        old = Path("/sys/fs/cgroup/memory")
+        self.directory = (old if old.is_dir() else old.parent) / "zramd-published"
+        self.directory.mkdir()
+        if limit:
+            (self.directory / ("memory.limit_in_bytes" if old.is_dir() else "memory.max")).write_text(str(limit))
+
+    def __enter__(self):
+        return self.directory / "cgroup.procs"
+
+    def __exit__(self, *_):
+        # The last process may still be on its way out.
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                self.directory.rmdir()
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"{self.directory} stays busy")
+
+
+@contextlib.contextmanager
+def swap(node):
+    run("mkswap", node)
+    run("swapon", node)
+    try:
+        yield
+    finally:
+        run("swapoff", node)
+
+
+@contextlib.contextmanager
+def swap_on_zram(algorithm):
+    with Zram(algorithm, SWAP) as device, swap(device.node):
+        yield
+
+
+@contextlib.contextmanager
+def swap_on_disk(compressor=None):
+    """On a file of /var/tmp; with zswap before it if there is a compressor."""
+    parameters = {"compressor": compressor, "enabled": "Y"} if compressor else {}
+    before = {name: (ZSWAP / name).read_text().strip() for name in parameters}
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
+        os.posix_fallocate(file.fileno(), 0, SWAP)
+        try:
+            for name, value in parameters.items():
+                (ZSWAP / name).write_text(value)
+            with swap(file.name):
+                yield
+        finally:
+            for name, value in before.items():
+                (ZSWAP / name).write_text(value)
+
+
+def swapped():
+    """Pages since boot, out and in, to devices and to zswap."""
+    counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    return [sum(int(counters.get(name, 0)) for name in names) for names in (("pswpout", "zswpout"), ("pswpin", "zswpin"))]
+
+
+def part_f(results, _data, scratch, _ctl):
+    """A compile inside a limit of memory, with each kind of swap alone."""
+    if len(Path("/proc/swaps").read_text().splitlines()) > 1:
+        sys.exit("F compares kinds of swap: switch off the swap that is on")
+    run("curl", "--silent", "--show-error", "--fail", "--output", scratch / "program.tar.gz", PROGRAM)
+    if hashlib.sha256((scratch / "program.tar.gz").read_bytes()).hexdigest() != PROGRAM_SHA256:
+        sys.exit(f"{PROGRAM} is not what was measured before")
+    run("tar", "-xzf", scratch / "program.tar.gz", "-C", scratch, "--strip-components=1")
+    sources = [path.name for path in (scratch / "src").glob("*.cc") if not path.stem.endswith(("win32", "test", "browse"))]
+    arms = {"no limit": (None, contextlib.nullcontext), **{f"zram, {name}": (LIMIT, lambda name=name: swap_on_zram(name)) for name in algorithms()}}
+    if ZSWAP.is_dir():
+        arms["zswap before a disk"] = (LIMIT, lambda: swap_on_disk("zstd" if "zstd" in algorithms() else "lzo"))
+    arms["disk"] = (LIMIT, swap_on_disk)
+    compiler = 'echo $$ >"$0"; exec xargs -P "$1" -I{} g++ -O2 -c -o /dev/null {}'
+    for number in range(1, ROUNDS + 1):
+        for arm, (limit, kind) in arms.items():
+            with kind(), Limit(limit) as group:
+                before, began, used = swapped(), time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+                run("sh", "-c", compiler, group, str(COMPILERS), cwd=scratch / "src", input="\n".join(sorted(sources)))
+                seconds, now = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+                out, back = (now - before for now, before in zip(swapped(), before))
+                processor = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+                results.add("F", arm, number, seconds=seconds, processor_seconds=processor, pages_out=out, pages_in=back)
+
+
+PARTS = {"A": part_a, "B": part_b, "C": part_c, "D": part_d, "E": part_e, "F": part_f}
 
 
 def measure(source, ctl, parts):
@@ -249,3 +344,9 @@ def tables(say, table, theirs):
         rows = [[arm, *(f"{mine[key]:.0f}" for key in ("out", "random_in", "sequential_in")),
                  *(f"{mine[key]:.1f}" for key in ("pages_per_fault", "fault_mean_us", "fault_p99_us"))] for arm, mine in found["E"].items()]
         table(["", "pages out a second", "in, random", "in, sequential", "pages a fault", "fault mean µs", "99 %"], rows)
+    if "F" in found:
+        say("## F. A compile inside a limit of memory\n")
+        least = found["F"]["no limit"]["seconds"]
+        rows = [[arm, f"{mine['seconds']:.1f}", f"{mine['seconds'] / least:.2f}", f"{mine['processor_seconds']:.1f}", f"{mine['pages_out']:.0f}", f"{mine['pages_in']:.0f}"]
+                for arm, mine in found["F"].items()]
+        table(["", "s", "× no limit", "processor s", "pages out", "pages in"], rows)
