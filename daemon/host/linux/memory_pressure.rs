@@ -10,10 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use logic::device::attribute::Attribute;
 use logic::device::stat::{BdStat, BlockStat, IoStat, MmStat};
+use logic::human::human;
 use logic::maintain::taken_in::Totals;
 use logic::proc::parse_meminfo;
 use logic::vm::Tunable;
@@ -40,10 +42,29 @@ pub fn give_up_capability() -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes of addresses that a process may need after [`stay_in_memory`]: each thread takes 2 MiB.
+const ROOM: u64 = 128 << 20;
+
 /// Keeps the pages of this process in memory, once they were used: it would otherwise read them from a disk or from swap when memory
 /// is short.
+///
+/// # Errors
+///
+/// Also where the limit would not stop this call, but a later thread.
 pub fn stay_in_memory() -> io::Result<()> {
+    let is_exempt = capabilities(None)?.effective.contains(CapabilitySet::IPC_LOCK);
+    check_limit(getrlimit(Resource::Memlock).current.filter(|_| !is_exempt))?;
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
+}
+
+fn check_limit(limit: Option<u64>) -> io::Result<()> {
+    match limit {
+        Some(limit) if limit < ROOM => {
+            let (limit, room) = (human(limit), human(ROOM));
+            Err(io::Error::other(format!("LimitMEMLOCK is {limit}, and should be {room} at least")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Waits for a report, without a limit if there is no time; whether there was one.
@@ -161,4 +182,17 @@ fn with_text<T>(file: &File, parse: impl FnOnce(&str) -> T) -> io::Result<T> {
     let mut bytes = [0; 512];
     let length = file.read_at(&mut bytes, 0)?;
     Ok(parse(str::from_utf8(&bytes[..length]).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As in a container: `mlockall` succeeds with less, and then no thread can be started.
+    #[test]
+    fn memory_is_not_locked_where_threads_would_not_fit() {
+        let error = check_limit(Some(8 << 20)).unwrap_err().to_string();
+        assert_eq!(error, "LimitMEMLOCK is 8.0 MiB, and should be 128.0 MiB at least");
+        assert!(check_limit(Some(256 << 20)).is_ok() && check_limit(None).is_ok());
+    }
 }
