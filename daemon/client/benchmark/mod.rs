@@ -232,7 +232,11 @@ pub fn first(cli: &Cli) -> ExitStatus {
         }
     };
     out::note(&format!("\n{}", summary(&report)));
-    let status = adopt(!cli.no_ask_password);
+    // What it did is in the sentences that follow; the daemon may also have been faster.
+    let status = connect::run(async {
+        adopted(!cli.no_ask_password).await?;
+        Ok(ExitStatus::Success)
+    });
     for line in sentences(&followers(cli)) {
         out::note(&line);
     }
@@ -258,14 +262,19 @@ fn summary(report: &Report) -> String {
 /// Runs `bench adopt`.
 pub fn adopt(ask_password: bool) -> ExitStatus {
     connect::run(async {
-        let bus = Bus::open(ask_password).await?;
-        let mut jobs = Jobs::listen(&bus).await?;
-        let job = bus.call(OBJECT, INTERFACE, "Adopt", &changes::forced(false)).await?;
-        for line in jobs.wait(&job, "adopting").await? {
+        for line in adopted(ask_password).await? {
             out::done(&line);
         }
         Ok(ExitStatus::Success)
     })
+}
+
+/// Has the daemon adopt the verdict. Returns what it did, a line each.
+async fn adopted(ask_password: bool) -> Result<Vec<String>, Error> {
+    let bus = Bus::open(ask_password).await?;
+    let mut jobs = Jobs::listen(&bus).await?;
+    let job = bus.call(OBJECT, INTERFACE, "Adopt", &changes::forced(false)).await?;
+    jobs.wait(&job, "adopting").await
 }
 
 /// The report as text.
