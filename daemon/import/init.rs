@@ -68,7 +68,8 @@ const SWAP: &str = "
 [zram0]
 # How much can be stored, not how much memory it takes: three to four pages of programs fit into the memory of one.
 zram-size = \"SIZE\"
-# The one that costs this machine least, once it has been measured: see `[benchmark] when` in zramd.toml(5). zstd until then.
+# The one that costs this machine least, once it has been measured: see `[benchmark] when` in zramd.toml(5).
+# Until then zstd, where the kernel has it.
 compression-algorithm = \"auto\"
 ";
 
