@@ -191,6 +191,32 @@ fn the_benchmark_can_read_memory_of_processes_only_where_the_configuration_says_
     assert!(text.ends_with("[Service]\nCapabilityBoundingSet=CAP_SYS_PTRACE\n"), "{text}");
 }
 
+#[test]
+fn the_benchmark_runs_when_the_configuration_says_so() {
+    let wants = |config: &str| -> Vec<String> {
+        let (units, _) = generate(root(config, true).path());
+        units.into_keys().filter(|path| path.contains("zramd-benchmark")).collect()
+    };
+    let auto = "compression-algorithm = \"auto\"\n";
+    let devices = format!("[zram0]\n{auto}[zram1]\nmount-point = \"/a\"\n{auto}[zram2]\n");
+    assert_eq!(wants(&devices), ["timers.target.wants/zramd-benchmark.timer"]);
+    assert_eq!(
+        wants(&format!("[benchmark]\nwhen = \"boot\"\n{devices}")),
+        [0, 1].map(|number| format!("zramd-setup@zram{number}.service.wants/zramd-benchmark-boot.service"))
+    );
+    let none: [&str; 0] = [];
+    assert_eq!(wants(&format!("[benchmark]\nwhen = \"never\"\n{devices}")), none);
+    assert_eq!(wants("[zram2]\ncompression-algorithm = \"lz4\"\n"), none);
+}
+
+#[test]
+fn maintenance_has_a_timer_with_its_interval() {
+    let timer = |config: &str| generate(root(config, true).path()).0.remove("zramd-maintenance.timer");
+    assert_eq!(timer("[zram0]\n"), None);
+    let text = timer("[zram0]\nrecompression-algorithm = \"zstd\"\n[maintenance]\nrecompress.enabled = true\ninterval = \"90min\"\n").unwrap();
+    assert!(text.contains("OnActiveSec=1h 30min\nOnUnitActiveSec=1h 30min\n"), "{text}");
+}
+
 /// A slice keeps at most what the slices that contain it keep.
 #[test]
 fn sessions_keep_memory_where_compressed_swap_is_configured() {
