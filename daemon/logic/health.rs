@@ -533,6 +533,7 @@ mod tests {
             "programs are ended before it is full, but most of it fits"
         );
         assert_eq!(found(16 * GIB, GIB / 8, GIB / 8), None, "too little to judge by");
+        assert_eq!(found(GIB / 4, GIB / 4, GIB / 16), None, "likewise, though it is full");
         assert_eq!(found(4 * GIB, 4 * GIB, GIB), Some(Fit::Small { size: 16 * GIB }));
         assert_eq!(found(4 * GIB, 3 * GIB, GIB), None, "not full");
         assert_eq!(found(4 * GIB, 4 * GIB, 3 * GIB), None, "it takes too much already");
