@@ -210,9 +210,19 @@ mod tests {
     fn a_boot_sector_without_partitions_is_no_partition_table() {
         let mut head = vec![0; PROBE_BYTES];
         head[510..512].copy_from_slice(&[0x55, 0xAA]);
+        // The code of a boot loader comes before the four entries.
+        head[..446].fill(0xF4);
         assert_eq!(find(&head), None);
-        head[446 + 4] = 0x83;
-        head[446 + 12] = 1;
-        assert_eq!(find(&head), Some("DOS partition table"));
+        for entry in [446, 462, 478, 494] {
+            for length in 12..16 {
+                let mut head = head.clone();
+                head[entry + length] = 1;
+                assert_eq!(find(&head), None, "it has no type");
+                head[entry + 4] = 0x83;
+                assert_eq!(find(&head), Some("DOS partition table"));
+                head[entry + length] = 0;
+                assert_eq!(find(&head), None, "it has no length");
+            }
+        }
     }
 }
