@@ -153,8 +153,9 @@ const OF_DEVICES: [Condition; 11] = [
             let failed = stats.io.failed_writes;
             (failed > 0).then(|| format!("{failed} writes to {name} failed for lack of memory"))
         },
-        |DeviceView { stats, .. }, _| {
-            match stats.memory.mem_limit {
+        |device, _| {
+            match device.stats.memory.mem_limit {
+            0 if writes_back(device) => format!("end programs, or {SOONER}"),
             0 => "end programs, or write pages back to a disk (writeback-file, with writeback in [maintenance])".to_owned(),
             limit => format!("raise or remove zram-resident-limit (now {})", human(limit)),
         }
@@ -177,7 +178,7 @@ const OF_DEVICES: [Condition; 11] = [
         |device, memory| match fit(device, memory) {
             Some(Fit::Large { size, .. }) => {
                 let (name, size) = (&device.name, human(size));
-                format!("lower zram-size of [{name}] to about {size}, or write a writeback-file into it")
+                format!("lower zram-size of [{name}] to about {size}{}", or_write_back(device))
             }
             _ => String::new(),
         },
@@ -205,6 +206,7 @@ const OF_DEVICES: [Condition; 11] = [
             RoleView::Filesystem => {
                 "a tmpfs or a directory on a disk suits files better that do not compress".to_owned()
             }
+            _ if writes_back(device) => SOONER.to_owned(),
             _ => "add a writeback-device or writeback-file for such pages".to_owned(),
         },
     ),
@@ -262,8 +264,20 @@ fn enlarge(device: &DeviceView, memory: u64) -> String {
             "raise zram-size of [{name}] to about {}: at the present ratio, even that takes only half of the memory when full",
             human(size)
         ),
-        _ => format!("raise zram-size of [{name}], or write a writeback-file into it"),
+        _ => format!("raise zram-size of [{name}]{}", or_write_back(device)),
     }
+}
+
+/// What helps where pages are written back, and too few or too late.
+const SOONER: &str =
+    "have more pages written back, sooner: writeback.idle-age, run-budget and daily-budget in [maintenance]";
+
+const fn writes_back(device: &DeviceView) -> bool {
+    !device.backing_device.is_empty()
+}
+
+fn or_write_back(device: &DeviceView) -> &'static str {
+    if writes_back(device) { "" } else { ", or write a writeback-file into it" }
 }
 
 /// A size in bytes that is clearly wrong for what a swap device stores, and a better one.
@@ -543,6 +557,25 @@ mod tests {
         limited.stats.memory =
             MmStat { orig_data_size: GIB, mem_used_total: GIB, mem_limit: 2 * GIB, ..MmStat::default() };
         assert_eq!(fit(&limited, 8 * GIB), None, "its limit bounds it");
+    }
+
+    #[test]
+    fn no_second_backing_device_is_recommended() {
+        let remedies = |backing: &str| {
+            let mut device = swap_device();
+            device.backing_device = backing.to_owned();
+            device.disk_size_bytes = 4 << 30;
+            device.swap = Some(SwapView { priority: 100, size_bytes: 4 << 30, used_bytes: 4 << 30 });
+            device.stats.memory =
+                MmStat { orig_data_size: 1 << 30, mem_used_total: 1 << 30, ..MmStat::default() };
+            device.stats.derived.huge_share = 0.9;
+            device.stats.io.failed_writes = 1;
+            let found = device_findings(&device, 1 << 30, false);
+            found.map(|finding| finding.remedy).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(remedies("").matches("writeback-file").count(), 4, "{}", remedies(""));
+        let with = remedies("/dev/sda9");
+        assert_eq!((with.matches("writeback-file").count(), with.matches(SOONER).count()), (0, 2), "{with}");
     }
 
     #[test]
