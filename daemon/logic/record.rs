@@ -555,3 +555,59 @@ impl Record {
         self.undo.iter().any(|undo| matches!(undo, Undo::RemoveDevice { .. }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::parse_mountinfo;
+
+    const MOUNT: MountId = MountId { namespace: 1, id: 25, unique: 900, device: (253, 0) };
+
+    #[test]
+    fn a_mount_is_the_same_as_far_as_both_are_known() {
+        let is = |other: MountId| MOUNT.is(&other) && other.is(&MOUNT);
+        assert!(is(MOUNT) && is(MountId::default()));
+        for unknown in [
+            MountId { id: 0, ..MOUNT },
+            MountId { unique: 0, ..MOUNT },
+            MountId { device: (0, 0), ..MOUNT },
+            // A copy in another namespace has IDs of its own.
+            MountId { namespace: 2, id: 26, unique: 901, ..MOUNT },
+        ] {
+            assert!(is(unknown), "{unknown:?}");
+        }
+        for other in [
+            MountId { id: 26, ..MOUNT },
+            MountId { id: 26, unique: 0, ..MOUNT },
+            MountId { unique: 901, ..MOUNT },
+            MountId { unique: 901, id: 0, ..MOUNT },
+            MountId { device: (253, 1), ..MOUNT },
+            MountId { namespace: 2, device: (0, 253), ..MOUNT },
+        ] {
+            assert!(!is(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_another_mount_only_by_its_id_in_the_same_namespace() {
+        let mounts = parse_mountinfo(
+            b"25 1 253:0 / /a rw - ext4 /dev/zram0 rw\n26 1 253:0 / /a rw - ext4 /dev/zram0 rw\n",
+        );
+        let is_not = |mount: MountId| {
+            let found: Vec<bool> = mounts.iter().map(|line| mount.is_not(line, 1)).collect();
+            found
+        };
+        assert_eq!(is_not(MOUNT), [false, true]);
+        assert_eq!(is_not(MountId { namespace: 2, ..MOUNT }), [false, false]);
+        assert_eq!(is_not(MountId { id: 0, ..MOUNT }), [false, false]);
+    }
+
+    #[test]
+    fn an_added_device_is_newer_and_as_old_as_the_intention() {
+        let seconds = Duration::from_secs;
+        let adding = Adding { number: 0, after: 7, at: seconds(100) };
+        let is = |diskseq, age| adding.is(diskseq, seconds(age), seconds(110));
+        assert!(is(8, 10) && is(8, 8) && is(9, 12));
+        assert!(!is(7, 10) && !is(8, 7) && !is(8, 13), "older than the highest, later, or earlier");
+    }
+}
