@@ -67,5 +67,5 @@ impl Options {
 
 /// 32 MiB of 4 KiB pages: with fewer, half-filled pages of the allocator distort the ratio.
 const PAGES: usize = 8192;
-/// With the time for the scratch device and the throughput, about four seconds in all.
+/// With the time for the scratch device and the throughput, about five seconds in all.
 const BUDGET: Duration = Duration::from_millis(2500);

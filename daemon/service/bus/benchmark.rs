@@ -228,7 +228,7 @@ impl Benchmark {
         Ok(text)
     }
 
-    /// Measures, which takes about four seconds on a quiet machine. Options, which mean what those of `zramdctl bench run` do: `profile`
+    /// Measures, which takes about five seconds on a quiet machine. Options, which mean what those of `zramdctl bench run` do: `profile`
     /// (s), `algorithms` (as), `page-clusters` (as), `threads` (u), `seconds` (d), `generator` (b).
     #[zbus(out_args("job"))]
     async fn run(
