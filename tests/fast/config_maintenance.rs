@@ -58,6 +58,20 @@ fn maintenance_is_off_unless_it_is_asked_for() {
 }
 
 #[test]
+fn one_idle_age_follows_the_other_if_only_one_is_written() {
+    let ages = |keys: &str| {
+        let loaded = load(&[&format!("[zram0]\n[maintenance]\n{keys}\n")]);
+        assert_eq!(loaded.problems, [], "{keys}");
+        let age = loaded.settings.maintenance.unwrap().recompress.unwrap().age;
+        [age.least, age.most].map(|age| age.as_secs() / 3600)
+    };
+    assert_eq!(ages("recompress.idle-age = \"6h\""), [6, 8]);
+    assert_eq!(ages("recompress.max-idle-age = \"3h\""), [2, 3]);
+    assert_eq!(ages("recompress.max-idle-age = \"1h\""), [1, 1], "below the default of the other");
+    assert_eq!(ages("recompress = { idle-age = \"1h\", max-idle-age = \"1h\" }"), [1, 1]);
+}
+
+#[test]
 fn a_few_seconds_without_a_unit_are_doubtful() {
     let doubts = |age: &str| {
         let text = format!("[zram0]\n[maintenance]\nrecompress.idle-age = {age}\n");
