@@ -51,8 +51,10 @@ const LOOKED_AT: usize = 2 * LEAST_REQUESTS;
 const FILL: usize = 16;
 /// Pages between two reports of the progress; a multiple of [`FILL`].
 const FILL_AT_ONCE: usize = 8192;
-/// Rounds at most, of all candidates in turn.
-const ROUNDS: u32 = 10;
+/// One round of all candidates for each of this time of the budget: ten of the usual one.
+const ROUND: Duration = Duration::from_millis(250);
+/// Rounds at most: all their times are kept.
+const ROUNDS: u32 = 40;
 /// Measurements of the throughput in each round, for its spread.
 const RATES: usize = 2;
 /// Processor time of each thread for one of them.
@@ -270,11 +272,13 @@ impl<H: Host> Run<'_, H> {
         let aim = Aim::of(self.options.profile, past);
         let scored = scores(&trials, aim, &request.baseline());
         let candidates: Vec<usize> = (0..trials.len()).filter(|&index| scored[index].1.is_ok()).collect();
+        let most = self.options.budget.as_millis() / ROUND.as_millis();
+        let most = u32::try_from(most).unwrap_or(ROUNDS).min(ROUNDS);
         let mut rounds = 1;
         // Keep the time for the reads of several pages.
-        while rounds < ROUNDS && self.left() > self.budget.mul_f64(0.15) {
+        while rounds < most && self.left() > self.budget.mul_f64(0.15) {
             rounds += 1;
-            let share = (ROUNDS + 1 - rounds) * u32::try_from(candidates.len()).unwrap_or(1).max(1);
+            let share = (most + 1 - rounds) * u32::try_from(candidates.len()).unwrap_or(1).max(1);
             let slot = self.left().mul_f64(0.85) / share;
             self.request(&first, &mut request)?;
             for &index in &candidates {
