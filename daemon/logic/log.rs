@@ -209,6 +209,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fields_have_names_that_the_journal_accepts() {
+        let long = format!("ZRAMD_{}", "A".repeat(58));
+        for ours in ["ZRAMD_CODE", "ZRAMD_A1", "ZRAMD_SWAP_USED", "ZRAMD__", &long] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for other in [
+            "ZRAMD_",
+            "ZRAMD",
+            "MESSAGE",
+            "AZRAMD_A",
+            "ZRAMD_a",
+            "ZRAMD_A-B",
+            "ZRAMD_A=B",
+            "ZRAMD_Ä",
+            &(long.clone() + "A"),
+        ] {
+            assert!(!is_ours(other), "{other}");
+        }
+    }
+
+    #[test]
     fn levels_and_targets_are_those_of_systemd() {
         for (number, (level, word)) in (0..).zip(LEVELS) {
             assert_eq!((level.word(), word.parse(), Level::of_number(number)), (word, Ok(level), level));
