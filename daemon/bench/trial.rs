@@ -21,9 +21,14 @@ pub(super) struct Rounds {
 impl Rounds {
     /// The pass that was disturbed least. Other programs, the host and the frequency of the CPU only ever lengthen requests, for tenths
     /// of a second at a time, so its figures repeat best.
-    pub fn best(&self) -> Pass {
-        let usual = |pass: &&Pass| pass.usual_ns().value;
-        self.passes.iter().min_by(|a, b| usual(a).total_cmp(&usual(b))).cloned().unwrap_or_default()
+    fn best(&self) -> Option<&Pass> {
+        let usual = self.passes.iter().map(|pass| (pass.usual_ns().value, pass));
+        usual.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, pass)| pass)
+    }
+
+    /// The usual processor time of a request in that pass.
+    pub fn usual_ns(&self) -> Estimate {
+        self.best().map(Pass::usual_ns).unwrap_or_default()
     }
 
     /// Bytes per second of all threads together: the mean, and the interval of its passes.
@@ -34,7 +39,8 @@ impl Rounds {
     }
 
     fn timing(&self, baseline: f64) -> Timing {
-        let (best, all) = (self.best(), sum(&self.passes));
+        let (none, all) = (Pass::default(), sum(&self.passes));
+        let best = self.best().unwrap_or(&none);
         Timing {
             mean_ns: best.mean_ns(),
             p50_ns: best.quantile_ns(500) as f64,
@@ -102,8 +108,8 @@ impl Trial {
 
     pub fn figures(&self, baseline: &Baseline) -> Figures {
         Figures {
-            out_ns: self.write.best().usual_ns().minus(baseline.write_ns),
-            in_ns: self.read.best().usual_ns().minus(baseline.read_ns),
+            out_ns: self.write.usual_ns().minus(baseline.write_ns),
+            in_ns: self.read.usual_ns().minus(baseline.read_ns),
             ratio: self.ratio_total(),
         }
     }
