@@ -551,6 +551,7 @@ mod tests {
         assert_eq!(found(4 * GIB, 4 * GIB, GIB), Some(Fit::Small { size: 16 * GIB }));
         assert_eq!(found(4 * GIB, 3 * GIB, GIB), None, "not full");
         assert_eq!(found(4 * GIB, 4 * GIB, 3 * GIB), None, "it takes too much already");
+        assert_eq!(found(16 * GIB, GIB, 0), None);
         assert_eq!(found(4 * GIB, 4 * GIB, 0), None, "pages of one repeated word take no memory");
         let mut limited = swap_device();
         limited.disk_size_bytes = 24 * GIB;

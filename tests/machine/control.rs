@@ -132,12 +132,10 @@ fn overridden(session: &Session) -> Vec<String> {
 fn notes(session: &Session) -> Vec<String> {
     let output = session.command(&["doctor", "--json"]).output().unwrap();
     let document: serde_json::Value = serde_json::from_str(&texts(&output).0).unwrap();
-    let found = document["problems"].as_array().unwrap().iter();
-    // There may be others about this machine, as that the kernel has ended a program.
-    found
-        .map(|found| found["code"].as_str().unwrap().to_owned())
-        .filter(|code| code.starts_with("overrid"))
-        .collect()
+    let notes = document["problems"].as_array().unwrap().iter().filter(|found| found["level"] == "note");
+    let codes = notes.map(|found| found["code"].as_str().unwrap().to_owned());
+    // This machine has its own past.
+    codes.filter(|code| code != "program-ended").collect()
 }
 
 /// Runs a command that succeeds, and returns its notes.
