@@ -39,6 +39,15 @@ def run(*words, **more):
     return done
 
 
+def patiently(remove, what):
+    """Tries it for ten seconds, as long as that is busy."""
+    for _ in range(100):
+        with contextlib.suppress(OSError):
+            return remove()
+        time.sleep(0.1)
+    raise RuntimeError(f"{what} stays busy")
+
+
 class Results:
     """Lines of the table, written after each experiment."""
 
@@ -81,14 +90,12 @@ class Zram:
         return self
 
     def __exit__(self, *_):
+        def remove():
+            (self.sys / "reset").write_text("1")
+            Path("/sys/class/zram-control/hot_remove").write_text(self.number)
+
         # udev may have it open for a moment.
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                (self.sys / "reset").write_text("1")
-                Path("/sys/class/zram-control/hot_remove").write_text(self.number)
-                return
-            time.sleep(0.1)
-        raise RuntimeError(f"{self.node} stays busy")
+        patiently(remove, self.node)
 
 
 def algorithms():
@@ -205,12 +212,7 @@ class Limit:
 
     def __exit__(self, *_):
         # The last process may still be on its way out.
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                self.directory.rmdir()
-                return
-            time.sleep(0.1)
-        raise RuntimeError(f"{self.directory} stays busy")
+        patiently(self.directory.rmdir, self.directory)
 
 
 @contextlib.contextmanager
