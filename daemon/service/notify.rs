@@ -28,8 +28,8 @@ pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// Notifies the watchdog, if it is enabled, up to four times per interval, as long as the daemon answers calls on the bus. An answer may be lost: the bus drops
-/// messages to a program for which too many are waiting, and any user can send them.
+/// Notifies the watchdog, if it is enabled, up to four times per interval, as long as the daemon answers calls on the bus. An answer may
+/// be lost: the bus drops messages to a program for which too many are waiting, and any user can send them.
 pub async fn keep_watchdog_fed(connection: Connection) {
     let Some(interval) = sd_notify::watchdog_enabled() else { return };
     let pause = interval / 4;
