@@ -101,8 +101,10 @@ fn watch(
     is_stopped: &mut bool,
 ) -> std::io::Result<()> {
     let host = LinuxHost::new("/");
-    let memory = core.latest().memory.total_bytes;
-    let (mut watch, mut reported) = (Watch::default(), host.monotonic());
+    let maintenance = core.view().maintenance;
+    let writes_back = maintenance.writeback && maintenance.pressure.is_some();
+    let mut watch = Watch::new(core.latest().memory.total_bytes, writes_back);
+    let mut reported = host.monotonic();
     loop {
         let now = host.monotonic();
         // A device that was removed ends it, and so does other swap.
@@ -110,7 +112,7 @@ fn watch(
         if swapping.is_outdated()? || !core.view().stops_swapping {
             return Ok(());
         }
-        match watch.look(now, totals, memory, || swapping.available().unwrap_or(u64::MAX)) {
+        match watch.look(now, totals, || swapping.available().unwrap_or(u64::MAX)) {
             Some(Decision::Stop(arrived)) => {
                 let is_set = core.unless_stopping(|| swapping.set(value, NEVER));
                 *is_stopped = is_set.transpose()?.unwrap_or_default();

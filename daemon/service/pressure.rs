@@ -26,7 +26,7 @@ use logic::order::Maintain;
 use logic::psi::Pressure;
 use logic::sample::Snapshot;
 
-/// Delay of the first poll after a wake-up.
+/// Delay of the first poll after a wake-up, and of one that waits for a run to end.
 const FIRST: Duration = Duration::from_millis(500);
 /// Polls without pressure before waiting for the kernel again.
 const QUIET: u32 = 4;
@@ -112,18 +112,19 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
                 return Ok(());
             }
         }
-        let is_short = gauge.level > Level::None
-            && is_of_machine(sample.memory.available_bytes, sample.memory.total_bytes);
-        let cause = if policy.runs && is_short && is_due(seen.last_run, gauge.level, now) {
-            Some(Cause::Pressure(gauge.level))
-        } else if policy.writes_back && seen.filling.is_due(&sample, now) {
-            Some(Cause::Filling)
+        let (available, total) = (sample.memory.available_bytes, sample.memory.total_bytes);
+        let level = if is_of_machine(available, total) { gauge.level } else { Level::None };
+        let is_filling = policy.writes_back && seen.filling.is_due(&sample, level, now);
+        let cause = if policy.runs && level > Level::None && is_due(seen.last_run, level, now)
+            || is_filling && level == Level::Critical
+        {
+            Some(Cause::Pressure(level))
         } else {
-            None
+            is_filling.then_some(Cause::Filling)
         };
-        // A run in progress ends early if it is for a lower level; the next poll is soon enough. So it is if there are too many jobs.
-        if let Some(cause) = cause
-            && !core.is_maintaining()
+        // A run in progress ends early if it is for a lower level. If there are too many jobs, the next poll is soon enough.
+        let waits = cause.is_some() && core.is_maintaining();
+        if let Some(cause) = cause.filter(|_| !waits)
             && core.maintain(Maintain::all(cause)).await.is_ok()
         {
             seen.filling.begins(cause, &sample, now);
@@ -131,7 +132,8 @@ async fn look(core: &Arc<Core>, policy: Policy, seen: &mut Seen) -> std::io::Res
                 seen.last_run = Some((level, now));
             }
         }
-        tokio::time::sleep(next_look(&sample).min(due.saturating_sub(now))).await;
+        let pause = if waits { FIRST } else { next_look(&sample) };
+        tokio::time::sleep(pause.min(due.saturating_sub(now))).await;
     }
 }
 

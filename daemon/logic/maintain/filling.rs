@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::Cause;
 use super::age::shortest;
 use super::pressure::{Level, is_of_machine};
+use super::writeback::LEAST;
 use crate::device::derived::Derived;
 use crate::device::stat::MmStat;
 use crate::sample::{DeviceView, RoleView, Snapshot};
@@ -71,11 +72,15 @@ struct Begun {
 }
 
 impl Filling {
-    /// Whether a run is due now.
-    pub fn is_due(self, snapshot: &Snapshot, now: Duration) -> bool {
+    /// Whether a run is due now, at this level. Under critical pressure, pages that do not compress are written as they arrive, so one that
+    /// has written something is followed at once.
+    pub fn is_due(self, snapshot: &Snapshot, level: Level, now: Duration) -> bool {
         let arrives = self.last.is_none_or(|last| {
-            let did_nothing = written_back(snapshot) == last.written_back;
-            let least = if did_nothing { last.after_nothing } else { BACK_OFF };
+            let least = match written_back(snapshot).saturating_sub(last.written_back) {
+                0 => last.after_nothing,
+                LEAST.. if level == Level::Critical => Duration::ZERO,
+                _ => BACK_OFF,
+            };
             // The counter of a new device begins at 0.
             let new = arrived(snapshot).checked_sub(last.arrived);
             now.saturating_sub(last.at) >= least && new.is_none_or(|bytes| bytes >= ARRIVED)
@@ -193,7 +198,7 @@ mod tests {
                     device
                 })
                 .collect();
-            Filling::default().is_due(&sample, Duration::ZERO)
+            Filling::default().is_due(&sample, Level::None, Duration::ZERO)
         };
         assert_eq!([of(&[96]), of(&[90, 6]), of(&[90, 7]), of(&[])], [false, false, true, false]);
     }
@@ -204,7 +209,11 @@ mod tests {
             let mut sample = sample(MIB, "/dev/sda3");
             sample.memory.available_bytes = available * MIB;
             sample.devices[0].stats.memory.mem_limit = limit * MIB;
-            assert_eq!(Filling::default().is_due(&sample, Duration::ZERO), expected, "{available} {limit}");
+            assert_eq!(
+                Filling::default().is_due(&sample, Level::None, Duration::ZERO),
+                expected,
+                "{available} {limit}"
+            );
         }
     }
 
@@ -212,20 +221,30 @@ mod tests {
     fn a_run_is_due_again_when_time_has_passed_and_pages_have_arrived() {
         let second = Duration::from_secs(1);
         let mut filling = Filling::default();
-        assert!(filling.is_due(&sample(MIB, "/dev/sda3"), second));
-        assert!(!filling.is_due(&sample(MIB, ""), second), "there is no backing device");
+        assert!(filling.is_due(&sample(MIB, "/dev/sda3"), Level::None, second));
+        assert!(!filling.is_due(&sample(MIB, ""), Level::None, second), "there is no backing device");
         filling.begins(Cause::Filling, &sample(MIB, "/dev/sda3"), second);
-        for (arrived, written_back, now, expected) in [
-            (MIB, 1, second + BACK_OFF, false),
-            (MIB + ARRIVED, 1, BACK_OFF, false),
-            (MIB + ARRIVED, 1, second + BACK_OFF, true),
-            (0, 1, second + BACK_OFF, true), // a new device
-            (MIB + ARRIVED, 0, second + BACK_OFF, false),
-            (MIB + ARRIVED, 0, second + AFTER_NOTHING.0, true),
+        let (severe, critical) = (Level::Severe, Level::Critical);
+        for (level, arrived, written_back, now, expected) in [
+            (severe, MIB, 1, second + BACK_OFF, false),
+            (severe, MIB + ARRIVED, LEAST, BACK_OFF, false),
+            (severe, MIB + ARRIVED, 1, second + BACK_OFF, true),
+            (severe, 0, 1, second + BACK_OFF, true), // a new device
+            (severe, MIB + ARRIVED, 0, second + BACK_OFF, false),
+            (severe, MIB + ARRIVED, 0, second + AFTER_NOTHING.0, true),
+            (critical, MIB, LEAST, second + BACK_OFF, false),
+            (critical, MIB + ARRIVED, LEAST, second, true),
+            (critical, MIB + ARRIVED, LEAST - 1, BACK_OFF, false),
+            (critical, MIB + ARRIVED, LEAST - 1, second + BACK_OFF, true),
+            (critical, MIB + ARRIVED, 0, second + BACK_OFF, false),
         ] {
             let mut sample = sample(arrived, "/dev/sda3");
             sample.devices[0].stats.backing.written_bytes = written_back;
-            assert_eq!(filling.is_due(&sample, now), expected, "{arrived} {written_back} {now:?}");
+            assert_eq!(
+                filling.is_due(&sample, level, now),
+                expected,
+                "{level:?} {arrived} {written_back} {now:?}"
+            );
         }
     }
 
@@ -237,7 +256,7 @@ mod tests {
             let mut sample = sample(arrived * ARRIVED, "/dev/sda3");
             sample.devices[0].stats.backing.written_bytes = written_back;
             let begun = now;
-            while !filling.is_due(&sample, now) {
+            while !filling.is_due(&sample, Level::None, now) {
                 now += Duration::from_secs(1);
             }
             filling.begins(Cause::Filling, &sample, now);
@@ -254,7 +273,7 @@ mod tests {
             let mut filling = Filling::default();
             let now = Duration::from_secs(1);
             filling.begins(Cause::Pressure(level), &sample(MIB, "/dev/sda3"), now);
-            assert_eq!(filling.is_due(&sample(MIB, "/dev/sda3"), now), expected, "{level:?}");
+            assert_eq!(filling.is_due(&sample(MIB, "/dev/sda3"), Level::None, now), expected, "{level:?}");
         }
     }
 

@@ -33,6 +33,13 @@ impl Totals {
         Totals { written, incompressible, written_back: 0 }
     }
 
+    /// These, with bytes that were written to a disk.
+    #[cfg(test)]
+    #[must_use]
+    pub fn written_back(self, written_back: u64) -> Totals {
+        Totals { written_back, ..self }
+    }
+
     /// Those of this sample.
     pub fn of(snapshot: &Snapshot) -> Totals {
         let devices = swaps(snapshot).map(|device| &device.stats);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::age::Range;
+use super::pressure::Level;
 use super::{Cause, span, too_soon};
 use crate::device::stat::BACKING_BLOCK;
 use crate::human::human;
@@ -29,7 +30,7 @@ pub struct Settings {
     pub daily: u64,
     /// Limit of one run in bytes.
     pub per_run: u64,
-    /// Whether to write incompressible pages that are not idle, unless memory is short.
+    /// Whether to write incompressible pages that are not idle also when memory is not short.
     pub huge: bool,
 }
 
@@ -133,8 +134,10 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
         };
         return Err(why);
     }
-    // A page that has just been read from the disk is not idle.
-    Ok(Run { bytes, huge: settings.huge && !cause.is_short(), cause })
+    // A page that has just been read from the disk is not idle. But one that does not compress frees no memory in swap: under critical
+    // pressure, the kernel ends a program before it is idle.
+    let huge = if cause.is_short() { cause.level() == Level::Critical } else { settings.huge };
+    Ok(Run { bytes, huge, cause })
 }
 
 /// A fraction, 0 to 1, of an amount, in steps of a thousandth.
@@ -146,7 +149,6 @@ fn part(bytes: u64, share: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::maintain::pressure::Level;
     use crate::maintain::writeback::*;
 
     const MIB: u64 = 1 << 20;
@@ -202,16 +204,20 @@ mod tests {
     }
 
     #[test]
-    fn incompressible_pages_that_are_not_idle_stay_while_memory_is_short() {
-        let settings = Settings { huge: true, ..SETTINGS };
+    fn incompressible_pages_that_are_not_idle_are_written_if_configured_or_under_critical_pressure() {
         let seen = Seen { excess: 20 * MIB, ..seen() };
-        for (cause, expected) in [
-            (Cause::Timer, true),
-            (Cause::Request, true),
-            (Cause::Filling, false),
-            (Cause::Pressure(Level::Critical), false),
+        for (cause, unless_configured, configured) in [
+            (Cause::Timer, false, true),
+            (Cause::Request, false, true),
+            (Cause::Filling, false, false),
+            (Cause::Pressure(Level::Moderate), false, false),
+            (Cause::Pressure(Level::Severe), false, false),
+            (Cause::Pressure(Level::Critical), true, true),
         ] {
-            assert_eq!(decide(&settings, &seen, cause).unwrap().huge, expected, "{cause}");
+            for (huge, expected) in [(false, unless_configured), (true, configured)] {
+                let settings = Settings { huge, ..SETTINGS };
+                assert_eq!(decide(&settings, &seen, cause).unwrap().huge, expected, "{cause}, {huge}");
+            }
         }
     }
 
@@ -219,7 +225,7 @@ mod tests {
     fn while_memory_is_short_a_device_writes_what_it_holds_too_much() {
         for cause in [Cause::Filling, Cause::Pressure(Level::Critical)] {
             let short = |excess| run(&Seen { excess, ..seen() }, cause);
-            assert_eq!((short(20 * MIB).bytes, short(20 * MIB).huge), (20 * MIB, false));
+            assert_eq!(short(20 * MIB).bytes, 20 * MIB);
             assert_eq!(short(900 * MIB).bytes, 300 * MIB);
             // The daemon has looked at the time already, which is not that of this process.
             let soon = Seen { excess: 20 * MIB, last: Some(Duration::from_secs(29)), ..seen() };
