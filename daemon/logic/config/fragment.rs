@@ -275,8 +275,8 @@ impl<'a> Reader<'a> {
         let end = if opened == start { start + line.len() } else { start };
         let value = &self.source.text[opened + line.len() - value.len()..end];
         match value.trim_start().chars().next()? {
-            '[' if depth(value, ['[', ']']) > 0 => Some("]"),
-            '{' if depth(value, ['{', '}']) > 0 => Some("}"),
+            '[' if syntax::depth(value, ['[', ']']) > 0 => Some("]"),
+            '{' if syntax::depth(value, ['{', '}']) > 0 => Some("}"),
             _ => None,
         }
     }
@@ -468,23 +468,6 @@ impl<'a> Reader<'a> {
 /// Whether text of several lines begins in this line, and does not end in it.
 fn is_text_open(line: &str) -> bool {
     ["\"\"\"", "'''"].iter().any(|quotes| line.matches(quotes).count() % 2 == 1)
-}
-
-/// The number of these brackets that are open at the end of a value, without those in quotation marks and comments.
-fn depth(value: &str, [open, close]: [char; 2]) -> i64 {
-    let mut depth = 0;
-    for line in value.lines() {
-        let mut quote = None;
-        for letter in line.chars() {
-            match quote {
-                Some(other) => quote = quote.filter(|_| letter != other),
-                None if letter == '#' => break,
-                None if matches!(letter, '"' | '\'') => quote = Some(letter),
-                None => depth += i64::from(letter == open) - i64::from(letter == close),
-            }
-        }
-    }
-    depth
 }
 
 #[cfg(test)]

@@ -152,6 +152,33 @@ fn key(section: &str, name: &str) -> Option<(SectionKind, &'static Key)> {
     }
 }
 
+/// The number of these brackets that are open at the end of a value, without those in quotation marks and comments.
+pub(super) fn depth(value: &str, [open, close]: [char; 2]) -> i64 {
+    let mut depth = 0;
+    for line in value.lines() {
+        let mut quote = None;
+        for letter in line.chars() {
+            match quote {
+                Some(other) => quote = quote.filter(|_| letter != other),
+                None if letter == '#' => break,
+                None if matches!(letter, '"' | '\'') => quote = Some(letter),
+                None => depth += i64::from(letter == open) - i64::from(letter == close),
+            }
+        }
+    }
+    depth
+}
+
+/// What follows a value in its line; `hint` is how to write the line otherwise, if that is known.
+fn after_value(behind: &str, hint: Option<String>) -> Option<Mistake<'_>> {
+    let unexpected = |hint| Mistake::new(behind, format!("`{behind}` after the value is not expected"), hint);
+    let second = behind.trim_start_matches([';', ',']).trim();
+    if !second.is_empty() && !second.starts_with('#') && DeTable::parse(second).is_ok() {
+        return Some(unexpected(format!("write it into the next line: {second}")));
+    }
+    comment(behind).or_else(|| hint.filter(|_| !behind.is_empty()).map(unexpected))
+}
+
 /// `key = value`, or what was meant as such.
 fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<'a>> {
     let separator = text.find(['=', ':']).unwrap_or(text.len());
@@ -201,25 +228,20 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
                 let hint = mended(&value[1..]).unwrap_or_else(example);
                 return Some(Mistake::new(value, format!("the closing {quote} is missing"), hint));
             };
-            let behind = behind.trim();
-            let second = behind.trim_start_matches([';', ',']).trim();
-            let unexpected =
-                |hint| Mistake::new(behind, format!("`{behind}` after the value is not expected"), hint);
-            if !second.is_empty() && !second.starts_with('#') && DeTable::parse(second).is_ok() {
-                return Some(unexpected(format!("write it into the next line: {second}")));
-            }
-            if let Some(comment) = comment(behind) {
-                return Some(comment);
-            }
-            let hint = mended(before_comment).or_else(|| mended(inner))?;
-            (!behind.is_empty()).then(|| unexpected(hint))
+            after_value(behind.trim(), mended(before_comment).or_else(|| mended(inner)))
         }
         Some('"' | '\'') => None,
-        Some('[') if !before_comment.ends_with(']') => None,
+        // A list may have several lines.
+        Some('[') if depth(value, ['[', ']']) > 0 => None,
+        Some('{') if depth(value, ['{', '}']) > 0 => {
+            Some(Mistake::new(value, "the closing } is missing", "write } behind it"))
+        }
+        Some('[' | '{') if !before_comment.ends_with([']', '}']) => {
+            let (_, behind) = before_comment.rsplit_once([']', '}'])?;
+            after_value(behind.trim(), Some("end the line before it".to_owned()))
+        }
         Some('{') => {
-            let Some(inner) = before_comment.strip_prefix('{')?.strip_suffix('}') else {
-                return Some(Mistake::new(value, "the closing } is missing", "write } behind it"));
-            };
+            let inner = before_comment.strip_prefix('{')?.strip_suffix('}')?;
             let mut pairs = inner.split(',').map(str::trim).filter(|pair| DeTable::parse(pair).is_err());
             assignment(section, &format!("{policy}{name}."), pairs.next()?)
         }
