@@ -7,9 +7,10 @@ use std::sync::Arc;
 use crate::{Error, ErrorKind};
 use host::Errno;
 use host::linux::ramdisk::{BTRFS, Calls, FileSystem, SUBVOLUME_ROOT};
+use logic::human::human;
 use logic::ramdisk::choose::{self, Kept, Limits, Pin};
 use logic::ramdisk::hold::Hold;
-use logic::ramdisk::manifest::{Consistency, Manifest, size_text};
+use logic::ramdisk::manifest::{Consistency, Manifest};
 use logic::ramdisk::omitted::Omitted;
 use logic::ramdisk::state::{SaveOutcome, SaveRecord, State};
 use logic::ramdisk::{Mode, SaveReason};
@@ -358,7 +359,7 @@ impl Writer<'_> {
                 changed = Some(self.store.listing()?);
                 continue;
             }
-            let (wanted, free) = (size_text(wanted), size_text(free));
+            let (wanted, free) = (human(wanted), human(free));
             let why = short.map_or_else(String::new, |error| format!("{}; ", error.message));
             let why = format!(
                 "{why}the store has room for {free}, and {wanted} are needed; {}",
@@ -555,7 +556,7 @@ impl Writer<'_> {
             contents.iter().filter_map(|hash| shelf.find(hash)).map(|place| shelf.stored(place)).sum();
         let alone = shared.saturating_add(bytes);
         if alone > limit {
-            let (size, limit) = (size_text(alone), size_text(limit));
+            let (size, limit) = (human(alone), human(limit));
             let why = format!("the snapshot has {size}, and store-limit is {limit}");
             return Err(refused(ErrorKind::StoreFull, self.disk, &why));
         }
@@ -564,7 +565,7 @@ impl Writer<'_> {
             let freed = Needs::new(shelf, contents)?.freed(&by_users.collect::<Vec<_>>());
             let total = self.listing.bytes().saturating_sub(freed).saturating_add(bytes);
             if total > limit {
-                let (total, limit) = (size_text(total), size_text(limit));
+                let (total, limit) = (human(total), human(limit));
                 let why = format!(
                     "with the snapshots that must be kept, the store would hold {total}, and store-limit is {limit}"
                 );
@@ -667,7 +668,7 @@ impl Writer<'_> {
             way.is_narrow = true;
             let needs = Needs::new(&mut self.shelf()?, &Hashes::default())?;
             if needs.choose(&way.spare, wanted - free, 0, false).is_none() && !request.last {
-                let (wanted, free) = (size_text(wanted), size_text(free));
+                let (wanted, free) = (human(wanted), human(free));
                 let why =
                     format!("the store has {free} free, and about {wanted} are needed; {}", more_room(disk));
                 return Err(refused(ErrorKind::StoreFull, disk, &why));

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{Contents, size_text};
+use super::manifest::Contents;
+use crate::human::human;
 
 /// The reason, which is one of this machine or its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,10 +62,10 @@ impl Hold {
     pub fn text(&self) -> String {
         match self {
             Hold::Size { needed, size } if needed > size => {
-                format!("it needs {}, `size` is {}", size_text(*needed), size_text(*size))
+                format!("it needs {}, `size` is {}", human(*needed), human(*size))
             }
             Hold::Size { size, .. } => {
-                format!("it needs more than {}, which is what `size` gives", size_text(*size))
+                format!("it needs more than {}, which is what `size` gives", human(*size))
             }
             Hold::Inodes { needed, inodes } if needed > inodes => {
                 format!("it needs {needed} inodes, `inodes` is {inodes}")
@@ -118,11 +119,7 @@ impl Hold {
 pub fn refuse_size(contents: &Contents, free_bytes: u64, free_inodes: u64) -> Option<String> {
     let short = match Hold::of(contents, free_bytes, free_inodes)? {
         Hold::Inodes { needed, inodes } => format!("{needed} files are needed and {inodes} are free"),
-        _ => format!(
-            "{} are needed and {} are free",
-            size_text(contents.occupied_bytes),
-            size_text(free_bytes)
-        ),
+        _ => format!("{} are needed and {} are free", human(contents.occupied_bytes), human(free_bytes)),
     };
     Some(format!("the RAM disk is too small: {short}"))
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::omitted::Omitted;
 use super::{Mode, SaveReason};
+use crate::human::human;
 
 /// Number of the biggest files that are named.
 pub const BIGGEST: usize = 10;
@@ -65,7 +66,7 @@ impl Contents {
             .biggest
             .iter()
             .take(5)
-            .map(|file| format!("{} ({})", file.path, size_text(file.bytes)))
+            .map(|file| format!("{} ({})", file.path, human(file.bytes)))
             .collect();
         if names.is_empty() { String::new() } else { format!("the biggest files are {}", names.join(", ")) }
     }
@@ -124,17 +125,6 @@ impl Manifest {
     }
 }
 
-/// An amount for people: `3.2 GiB`.
-pub fn size_text(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let power = (bytes.ilog2() / 10).clamp(1, 5);
-    let whole = bytes as f64 / (1_u64 << (10 * power)) as f64;
-    format!("{whole:.1} {}", UNITS[power as usize - 1])
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use crate::ramdisk::manifest::*;
@@ -166,11 +156,5 @@ pub(crate) mod tests {
         for text in ["", "{}", "[]", &good[..good.len() / 2]] {
             assert!(matches!(Manifest::parse(text), Err(Unusable::Broken(_))), "{text}");
         }
-    }
-
-    #[test]
-    fn sizes_are_for_people() {
-        assert_eq!(size_text(1023), "1023 bytes");
-        assert_eq!(size_text(u64::MAX), "16384.0 PiB");
     }
 }
