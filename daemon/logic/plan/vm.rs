@@ -105,7 +105,7 @@ pub(super) fn kept(item: &Item, facts: &Facts) -> Option<Group> {
     let is_done = record.is_some_and(|record| {
         record.progress == Progress::Done && Some(&record.request) == item.request.as_ref()
     });
-    is_done.then(|| Group { request: item.request.clone(), ..group })
+    is_done.then_some(group)
 }
 
 /// The group of `[vm]`.
@@ -134,4 +134,30 @@ fn value_without(record: Option<&Record>, wanted: Tunable, now: &str) -> String 
         _ => value,
     });
     restored.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_set_for_this_setting_and_is_still_so_is_restored() {
+        let undo = |tunable, before: &str, ours: &str| Undo::RestoreTunable {
+            tunable,
+            before: before.to_owned(),
+            ours: ours.to_owned(),
+        };
+        let request = Request::Vm(VmRequest { values: Vec::new(), compressors: Vec::new() });
+        let mut record = Record::begin(Target::Vm, request);
+        record.undo = vec![undo(Tunable::Swappiness, "60", "150"), undo(Tunable::PageCluster, "3", "0")];
+        for (tunable, now, before) in [
+            (Tunable::Swappiness, "150", "60"),
+            (Tunable::Swappiness, "0", "0"),
+            (Tunable::PageCluster, "0", "3"),
+            (Tunable::PageCluster, "150", "150"),
+        ] {
+            assert_eq!(value_without(Some(&record), tunable, now), before, "{tunable:?} {now}");
+        }
+        assert_eq!(value_without(None, Tunable::Swappiness, "150"), "150");
+    }
 }

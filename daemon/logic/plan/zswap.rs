@@ -73,9 +73,8 @@ fn percent(size: &SizeExpr, facts: &Facts) -> Result<u64, Finding> {
     let (wanted, total) = (bytes(size, facts)?, facts.memory.total_kib << 10);
     let percent = (wanted.saturating_mul(100) + total / 2).checked_div(total).unwrap_or(0);
     let refusal = |message: String| Err(Finding::refusal(ErrorKind::Config, &size.origin, message));
-    let share = |percent: u64| human(total / 100 * percent);
     match percent {
-        0 => refusal(format!("`{}` is less than 1 % of the memory, {}", size.text, share(1)))
+        0 => refusal(format!("`{}` is less than 1 % of the memory, {}", size.text, human(total / 100)))
             .map_err(|found| found.remedy("write more, or enabled = false to disable zswap")),
         1..=100 => Ok(percent),
         _ => refusal(format!("`{}` is more than the memory, {}", size.text, human(total)))
