@@ -518,6 +518,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_changed_in_place_is_neither_stopped_nor_started() {
+        for (action, stops, starts) in [
+            (Action::Keep, false, false),
+            (Action::Refuse, false, false),
+            (Action::Adapt, false, false),
+            (Action::Remove, true, false),
+            (Action::Recreate, true, true),
+            (Action::Reactivate, true, true),
+            (Action::Create, false, true),
+            (Action::Activate, false, true),
+        ] {
+            assert_eq!((action.stops(), action.starts()), (stops, starts), "{action}");
+        }
+    }
+
+    #[test]
     fn the_swappiness_that_a_verdict_suggests_is_told_from_other_changes() {
         let request = |swappiness: &str, cluster: &str| {
             let values = [(Tunable::Swappiness, swappiness), (Tunable::PageCluster, cluster)];

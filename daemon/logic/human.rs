@@ -100,6 +100,7 @@ mod tests {
     fn differences_have_a_sign() {
         assert_eq!(signed(-1536, human), "-1.5 KiB");
         assert_eq!(signed(4096, short), "4K");
+        assert_eq!(signed(0, human), "0 B");
         assert_eq!(signed(i64::MIN, short), "-8E");
     }
 

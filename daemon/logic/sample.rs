@@ -370,3 +370,16 @@ impl Snapshot {
         self.devices.iter().filter(|device| device.managed).map(|device| amount(&device.stats)).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn btrfs_has_no_limit_of_files() {
+        for (fs_type, left) in [("tmpfs", Some(7)), ("ext4", Some(7)), ("btrfs", None)] {
+            let disk = RamdiskView { fs_type: fs_type.to_owned(), free_inodes: 7, ..RamdiskView::default() };
+            assert_eq!(disk.files_left(), left, "{fs_type}");
+        }
+    }
+}

@@ -84,6 +84,21 @@ fn a_proposal_for_an_image_is_accepted_there() {
     assert!(texts(&planned).0.contains(&format!("zram0: {why}")), "{planned:?}");
 }
 
+#[test]
+fn sizes_that_depend_on_the_memory_are_known_at_boot() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let devices = ["zram-fraction = 0.5", "zram-size = 512\nhost-memory-limit = 2048", "zram-size = 512"];
+    let sections = devices.iter().enumerate().map(|(number, lines)| format!("[zram{number}]\n{lines}\n"));
+    write(root, "etc/zramd/zramd.toml", &sections.collect::<String>());
+    let checked = command_for(SETUP).arg("--root").arg(root).arg("check").output().unwrap();
+    let why = "its size depends on the memory, and is evaluated at boot";
+    let verdict = format!(
+        "no mistakes found: 3 zram devices, 0 RAM disks; 2 decided at boot: zram0 ({why}), zram1 ({why})\n"
+    );
+    assert_eq!(texts(&checked).0, verdict, "{checked:?}");
+}
+
 /// Whether a device yields to zswap is known of a running kernel only; to another program, from the files of the image.
 #[test]
 fn what_an_image_does_not_tell_of_a_device_that_yields_is_said() {

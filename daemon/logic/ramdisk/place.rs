@@ -73,5 +73,9 @@ mod tests {
     fn a_directory_is_not_above_its_namesakes() {
         assert!(is_at_or_below("/a/b", "/a") && is_at_or_below("/a", "/a") && is_at_or_below("/a", "/"));
         assert!(!is_at_or_below("/ab", "/a") && !is_at_or_below("/", "/a"));
+        assert!(is_below("/a/b", "/a") && is_below("/a/b", "/a/") && is_below("/a", "/"));
+        for path in ["/a", "/a/", "/ab", "/abc", "/"] {
+            assert!(!is_below(path, "/a"), "{path}");
+        }
     }
 }
