@@ -172,7 +172,7 @@ impl Arrivals {
             self.before = Some((now, totals));
             self.last = arrived;
             let time = Duration::from_micros(now.saturating_sub(then));
-            if let Some(found) = arrived.warning(time).filter(|_| !self.has_warned) {
+            if let Some(found) = arrived.warning(sample, time).filter(|_| !self.has_warned) {
                 journal::alarm(&found);
                 self.has_warned = true;
             }

@@ -120,8 +120,8 @@ impl Totals {
         }
     }
 
-    /// A warning, if these have arrived within `time` and most do not compress.
-    pub fn warning(self, time: Duration) -> Option<Finding> {
+    /// A warning, if these have arrived within `time`, until `snapshot`, and most do not compress.
+    pub fn warning(self, snapshot: &Snapshot, time: Duration) -> Option<Finding> {
         self.useless_percent(WORTH_JUDGING).filter(|percent| *percent >= HOPELESS)?;
         let percent = self.percent(self.incompressible, WORTH_JUDGING)?;
         let text = format!(
@@ -129,7 +129,11 @@ impl Totals {
             human(self.written),
             span(time)
         );
-        let remedy = "end the program that takes the memory, or add a writeback-device or a writeback-file";
+        let remedy = if swaps(snapshot).any(|device| !device.backing_device.is_empty()) {
+            "end the program that takes the memory"
+        } else {
+            "end the program that takes the memory, or add a writeback-device or a writeback-file"
+        };
         Some(Finding::new(Level::Warning, Code::Incompressible, "", text, remedy))
     }
 }
@@ -163,7 +167,8 @@ mod tests {
         let arrived = |written, incompressible: u64| {
             Totals::of(&machine(100 * MIB + written, incompressible / 4096)).since(before)
         };
-        let warns = |totals: Totals| totals.warning(Duration::from_secs(2)).is_some();
+        let sample = machine(0, 0);
+        let warns = |totals: Totals| totals.warning(&sample, Duration::from_secs(2)).is_some();
         assert!(warns(arrived(40 * MIB, 32 * MIB)));
         assert!(!warns(arrived(40 * MIB, 31 * MIB)));
         assert!(!warns(arrived(15 * MIB, 15 * MIB)), "too little to judge by");
@@ -171,6 +176,14 @@ mod tests {
         let of_a_new_device = Totals::of(&machine(40 * MIB, 40 * MIB / 4096)).since(before);
         assert!(warns(of_a_new_device), "its counters begin at 0");
         assert!(!warns(Totals { written_back: 20 * MIB, ..arrived(40 * MIB, 40 * MIB) }));
+        let mut with_backing = machine(0, 0);
+        with_backing.devices[0].backing_device = "/dev/sda9".to_owned();
+        let remedy = |sample| {
+            let warning = arrived(40 * MIB, 40 * MIB).warning(sample, Duration::from_secs(2));
+            warning.map(|found| found.remedy).unwrap_or_default()
+        };
+        assert!(remedy(&sample).contains("writeback-file"));
+        assert_eq!(remedy(&with_backing), "end the program that takes the memory");
         let text = arrived(40 * MIB, 10 * MIB).sentence(&machine(0, 0));
         assert!(text.contains("25 %") && text.contains("40.0 MiB"), "{text}");
         assert!(!arrived(MIB, MIB).sentence(&machine(0, 0)).contains('%'));
