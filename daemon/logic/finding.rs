@@ -372,4 +372,26 @@ mod tests {
             "zram0 is off"
         );
     }
+
+    #[test]
+    fn what_is_known_of_an_object_covers_the_same_and_that_it_differs() {
+        let finding = |code, object: &str| Finding::new(Level::Note, code, object, "", "");
+        for (code, object, is_added) in [
+            (Code::SwapOff, "zram0", false),
+            (Code::SwapOff, "zram1", true),
+            (Code::Incompressible, "zram0", true),
+            (Code::Incompressible, "zram1", true),
+            (Code::Refused, "zram0", false),
+            (Code::NotInLine, "zram0", false),
+            (Code::NotInLine, "zram1", true),
+        ] {
+            let mut known = vec![finding(Code::SwapOff, "zram0")];
+            add(&mut known, [finding(code, object)]);
+            assert_eq!(known.len(), if is_added { 2 } else { 1 }, "{code:?} {object}");
+        }
+        let in_a_file = Finding { place: Some(Origin::default()), ..finding(Code::SwapOff, "zram0") };
+        let mut known = vec![in_a_file];
+        add(&mut known, [finding(Code::SwapOff, "zram0")]);
+        assert_eq!(known.len(), 2, "a mistake in a file is another");
+    }
 }

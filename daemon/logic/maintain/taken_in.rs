@@ -167,6 +167,7 @@ mod tests {
         let arrived = |written, incompressible: u64| {
             Totals::of(&machine(100 * MIB + written, incompressible / 4096)).since(before)
         };
+        assert_eq!(before.since(before), Totals::default());
         let sample = machine(0, 0);
         let warns = |totals: Totals| totals.warning(&sample, Duration::from_secs(2)).is_some();
         assert!(warns(arrived(40 * MIB, 32 * MIB)));
