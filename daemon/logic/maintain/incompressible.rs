@@ -45,8 +45,7 @@ pub enum Decision {
 pub struct Watch {
     /// Bytes of the machine.
     memory: u64,
-    /// The bytes by which it is judged.
-    enough: u64,
+    writes_back: bool,
     /// From which on it is judged.
     before: Option<Totals>,
     /// The time of a stop, and from which on that was judged.
@@ -56,8 +55,7 @@ pub struct Watch {
 impl Watch {
     /// Nothing has arrived yet, on a machine with this many bytes of memory.
     pub fn new(memory: u64, writes_back: bool) -> Watch {
-        let part = if writes_back { PART_WITH_WRITE_BACK } else { PART };
-        Watch { memory, enough: (memory / part).max(LEAST), before: None, stopped: None }
+        Watch { memory, writes_back, before: None, stopped: None }
     }
 
     /// Evaluates the totals at time `now` (of a clock that is never set). `available` reads how many bytes of memory are available, and
@@ -69,15 +67,16 @@ impl Watch {
         available: impl FnOnce() -> u64,
     ) -> Option<Decision> {
         if let Some((since, before)) = self.stopped {
-            let is_freed = totals.since(before).useless_percent(0).is_none_or(|percent| percent < STOPS);
-            return (is_freed || now.saturating_sub(since) >= LONGEST).then(|| {
+            let is_useless = totals.since(before).useless_percent(0).is_some_and(|percent| percent >= STOPS);
+            return (self.writes_back && !is_useless || now.saturating_sub(since) >= LONGEST).then(|| {
                 *self = Watch { before: Some(totals), stopped: None, ..*self };
                 Decision::Resume
             });
         }
         let before = *self.before.get_or_insert(totals);
         let arrived = totals.since(before);
-        let percent = arrived.useless_percent(self.enough)?;
+        let part = if self.writes_back { PART_WITH_WRITE_BACK } else { PART };
+        let percent = arrived.useless_percent((self.memory / part).max(LEAST))?;
         self.before = Some(totals);
         (percent >= STOPS && available() < self.memory / SHORT).then(|| {
             self.stopped = Some((now, before));
@@ -205,7 +204,9 @@ mod tests {
                         prop_assert_eq!(stopped, None);
                         stopped = Some(now);
                     }
-                    Some(Decision::Resume) => prop_assert!(stopped.take().is_some()),
+                    Some(Decision::Resume) => {
+                        prop_assert!(now.saturating_sub(stopped.take().unwrap()) >= LONGEST);
+                    }
                     None => prop_assert!(stopped.is_none_or(|since| now.saturating_sub(since) < LONGEST)),
                 }
             }
