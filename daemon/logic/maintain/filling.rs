@@ -76,12 +76,12 @@ impl Filling {
     /// has written something is followed at once.
     pub fn is_due(self, snapshot: &Snapshot, level: Level, now: Duration) -> bool {
         let arrives = self.last.is_none_or(|last| {
-            let least = match written_back(snapshot).saturating_sub(last.written_back) {
-                0 => last.after_nothing,
-                LEAST.. if level == Level::Critical => Duration::ZERO,
+            // The counters of a new device begin at 0.
+            let least = match written_back(snapshot).checked_sub(last.written_back) {
+                Some(0) => last.after_nothing,
+                Some(LEAST..) if level == Level::Critical => Duration::ZERO,
                 _ => BACK_OFF,
             };
-            // The counter of a new device begins at 0.
             let new = arrived(snapshot).checked_sub(last.arrived);
             now.saturating_sub(last.at) >= least && new.is_none_or(|bytes| bytes >= ARRIVED)
         });
@@ -227,6 +227,7 @@ mod tests {
         let (severe, critical) = (Level::Severe, Level::Critical);
         for (level, arrived, written_back, now, expected) in [
             (severe, MIB, 1, second + BACK_OFF, false),
+            (severe, MIB + ARRIVED, 1, BACK_OFF, false),
             (severe, MIB + ARRIVED, LEAST, BACK_OFF, false),
             (severe, MIB + ARRIVED, 1, second + BACK_OFF, true),
             (severe, 0, 1, second + BACK_OFF, true), // a new device
@@ -245,6 +246,19 @@ mod tests {
                 expected,
                 "{level:?} {arrived} {written_back} {now:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_new_device_has_not_written_in_vain() {
+        let mut filling = Filling::default();
+        let mut before = sample(MIB, "/dev/sda3");
+        before.devices[0].stats.backing.written_bytes = LEAST;
+        filling.begins(Cause::Filling, &before, Duration::ZERO);
+        let new = sample(MIB + ARRIVED, "/dev/sda3");
+        for level in [Level::None, Level::Critical] {
+            assert!(!filling.is_due(&new, level, BACK_OFF.saturating_sub(Duration::from_secs(1))));
+            assert!(filling.is_due(&new, level, BACK_OFF));
         }
     }
 
