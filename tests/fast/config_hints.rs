@@ -369,6 +369,13 @@ fn mistakes_are_reported_at_once() {
             ],
         ),
         (
+            "[maintenance]\npressure = { moderate = \"30 }\n[zram0]\nlabel = 5\n",
+            &[
+                error("0.toml:2: maintenance.pressure: the closing \" is missing"),
+                error("0.toml:4: zram0.label: expected text, not 5"),
+            ],
+        ),
+        (
             "[ramdisk.x]\nmount_point = \"/srv/x\"\nsize = \"8MiB\"\n",
             &[error("0.toml:2: ramdisk.x.mount_point: unknown key `mount_point`")],
         ),

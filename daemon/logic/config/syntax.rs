@@ -221,6 +221,7 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
     };
     let value = value.trim_start();
     let before_comment = value.split('#').next()?.trim();
+    let is_closed = |value| depth(value, ['[', ']']) == 0 && depth(value, ['{', '}']) == 0;
     match value.chars().next() {
         None | Some('#') => Some(Mistake::new(name, format!("`{name}` is without a value"), example())),
         Some(quote @ ('"' | '\'')) if !value[1..].starts_with(quote) => {
@@ -231,17 +232,15 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
             after_value(behind.trim(), mended(before_comment).or_else(|| mended(inner)))
         }
         Some('"' | '\'') => None,
-        // A list may have several lines.
-        Some('[') if depth(value, ['[', ']']) > 0 => None,
-        Some('{') if depth(value, ['{', '}']) > 0 => {
-            Some(Mistake::new(value, "the closing } is missing", "write } behind it"))
-        }
-        Some('[' | '{') if !before_comment.ends_with([']', '}']) => {
+        Some('[' | '{') if is_closed(value) && !before_comment.ends_with([']', '}']) => {
             let (_, behind) = before_comment.rsplit_once([']', '}'])?;
             after_value(behind.trim(), Some("end the line before it".to_owned()))
         }
+        Some('[') if !before_comment.ends_with(']') => None,
         Some('{') => {
-            let inner = before_comment.strip_prefix('{')?.strip_suffix('}')?;
+            let Some(inner) = before_comment.strip_prefix('{')?.strip_suffix('}') else {
+                return Some(Mistake::new(value, "the closing } is missing", "write } behind it"));
+            };
             let mut pairs = inner.split(',').map(str::trim).filter(|pair| DeTable::parse(pair).is_err());
             assignment(section, &format!("{policy}{name}."), pairs.next()?)
         }
