@@ -161,21 +161,18 @@ fn the_ratio_is_that_of_a_full_device() {
         budget: std::time::Duration::from_secs(30),
         ..Options::default()
     };
-    let runs: Vec<_> = std::iter::repeat_with(|| {
-        let run = || bench::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {});
-        in_a_better_moment(run).report
-    })
-    .take(3)
-    .collect();
-    assert_eq!(runs[0].data.pages, PAGES as u64);
+    let ratios = [(); 3].map(|()| {
+        let measured = in_a_better_moment(|| bench::run(&mut LinuxHost::new("/"), &options, &mut |_, _| {}));
+        let row = &measured.report.results[0];
+        assert_eq!(measured.report.data.pages, PAGES as u64);
+        (row.ratio_total, row.ratio_payload)
+    });
     // Half-empty pages of the allocator are about as many when the memory is read for the first and the second time, but not exactly.
-    let ratio_total = median(runs.iter().map(|run| run.results[0].ratio_total).collect());
-    let ratio_payload = runs[0].results[0].ratio_payload;
+    let ratio_total = median(ratios.map(|(total, _)| total).to_vec());
     // A device that is full of these pages. With one copy, half-empty pages of the allocator would count for 3 % or more.
     let stored = stored_by_dd("lzo-rle", &file, 12);
-    for (ours, bytes, most) in
-        [(ratio_total, stored.mem_used_total, 0.02), (ratio_payload, stored.compr_data_size, 0.01)]
-    {
+    let payload = ratios.map(|(_, payload)| (payload, stored.compr_data_size, 0.01));
+    for (ours, bytes, most) in payload.into_iter().chain([(ratio_total, stored.mem_used_total, 0.02)]) {
         let theirs = stored.orig_data_size as f64 / bytes as f64;
         assert!((ours / theirs - 1.0).abs() < most, "{ours} is not {theirs}");
     }
