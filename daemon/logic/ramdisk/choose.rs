@@ -50,15 +50,15 @@ pub struct Limits {
 
 /// Whether this is the newest of its mode, or the newest of its mode that fits: it stays until a newer one is complete.
 fn is_newest(all: &[Kept], one: &Kept) -> bool {
-    let newest = |by_user: bool, fits: bool| {
+    let newest = |by_user: bool, larger: bool| {
         let comparable = all
             .iter()
-            .filter(|other| other.mode == one.mode && other.by_user == by_user && (other.fits || !fits));
+            .filter(|other| other.mode == one.mode && other.by_user == by_user && (other.fits || larger));
         comparable.map(|other| other.number).max()
     };
     [false, true]
         .into_iter()
-        .any(|fits| newest(false, fits).or_else(|| newest(true, fits)) == Some(one.number))
+        .any(|larger| newest(false, larger).or_else(|| newest(true, larger)) == Some(one.number))
 }
 
 /// Whether a generation is never pruned automatically: the newest ones, the one loaded in this boot, pinned ones.
@@ -79,16 +79,16 @@ fn by_worth(all: &[Kept]) -> Vec<Kept> {
 pub fn prune(all: &[Kept], limits: Limits, loaded: Option<u64>) -> Vec<u64> {
     let mut newest_first = all.to_vec();
     newest_first.sort_by_key(|kept| std::cmp::Reverse(kept.number));
-    let (mut others, mut fitting, mut by_users) = (0, 0, 0);
+    let (mut others, mut fitting, mut newer_by_user) = (0, 0, false);
     let mut gone = Vec::new();
     for kept in newest_first.iter().filter(|kept| !kept.is_pinned()) {
         let newer = if kept.fits && !kept.by_user { fitting } else { others };
-        let stays = newer < limits.keep.max(1) && (!kept.by_user || by_users == 0);
+        let stays = newer < limits.keep.max(1) && !(kept.by_user && newer_by_user);
         if !stays && !is_protected(all, kept, loaded) {
             gone.push(kept.number);
         }
         if kept.by_user {
-            by_users += 1;
+            newer_by_user = true;
         } else {
             others += 1;
             fitting += u32::from(kept.fits);
