@@ -120,23 +120,6 @@ impl Attribute {
             Attribute::WritebackLimitEnable => "writeback_limit_enable",
         }
     }
-
-    /// What a kernel needs to have it, for messages; `None` if all kernels that zramd supports have it.
-    pub const fn needs(self) -> Option<&'static str> {
-        match self {
-            Attribute::AlgorithmParams => Some("Linux 6.12"),
-            Attribute::DiskSeq => Some("Linux 5.15"),
-            Attribute::RecompAlgorithm | Attribute::Recompress => {
-                Some("Linux 6.2 with CONFIG_ZRAM_MULTI_COMP")
-            }
-            Attribute::BackingDev
-            | Attribute::BdStat
-            | Attribute::Writeback
-            | Attribute::WritebackLimit
-            | Attribute::WritebackLimitEnable => Some("CONFIG_ZRAM_WRITEBACK"),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Display for Attribute {

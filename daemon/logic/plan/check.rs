@@ -623,23 +623,16 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
     }
     let Some(specimen) = facts.specimen() else { return problems };
     let lacks = |attribute: Attribute| !specimen.attributes.contains(&attribute);
-    let needs = |attribute: Attribute| {
-        attribute.needs().map(|needs| format!(" (that needs {needs})")).unwrap_or_default()
-    };
     if !settings.recompression.is_empty() && lacks(Attribute::RecompAlgorithm) {
-        let message = format!(
-            "this kernel cannot recompress{}; the secondary algorithms are left out",
-            needs(Attribute::RecompAlgorithm)
-        );
-        problems.push(warn(&settings.recompression_origin, message));
+        let message = "this kernel cannot recompress (that needs Linux 6.2 with CONFIG_ZRAM_MULTI_COMP); the secondary algorithms are left out";
+        problems.push(warn(&settings.recompression_origin, message.to_owned()));
     }
     if let Some(BackingSettings { store, origin, .. }) = &settings.writeback
         && lacks(Attribute::BackingDev)
     {
         let path = store.path();
         let message = format!(
-            "this kernel cannot write pages back{}; {path} is not used",
-            needs(Attribute::BackingDev)
+            "this kernel cannot write pages back (that needs CONFIG_ZRAM_WRITEBACK); {path} is not used"
         );
         problems.push(warn(origin, message));
     }
@@ -648,8 +641,7 @@ pub(super) fn unsupported_features(settings: &DeviceSettings, item: &Item, facts
         && lacks(Attribute::AlgorithmParams)
     {
         let message = format!(
-            "this kernel takes no algorithm parameters{}; {} runs with its defaults",
-            needs(Attribute::AlgorithmParams),
+            "this kernel takes no algorithm parameters (that needs Linux 6.12); {} runs with its defaults",
             algorithm.name
         );
         problems.push(warn(&settings.algorithms_origin, message));
