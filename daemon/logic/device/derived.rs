@@ -60,7 +60,7 @@ pub fn derive(memory: &MmStat, backing: &BdStat, frame: Frame) -> Derived {
         if memory.orig_data_size == 0 { 0.0 } else { (bytes as f64 / memory.orig_data_size as f64).min(1.0) }
     };
     // Without data, no ratio is known.
-    let factor = if compressible == 0 || ratio == 0.0 { 1.0 } else { ratio };
+    let factor = if ratio == 0.0 { 1.0 } else { ratio };
     let room = match memory.mem_limit {
         0 => frame.available_bytes,
         limit => limit.saturating_sub(memory.mem_used_total).min(frame.available_bytes),
