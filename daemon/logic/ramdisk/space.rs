@@ -34,10 +34,7 @@ impl Watch {
         let percent = used.saturating_mul(100).checked_div(total).unwrap_or(0);
         let percent = u32::try_from(percent).unwrap_or(100);
         if percent + HYSTERESIS < self.told {
-            self.told = LEVELS
-                .into_iter()
-                .find(|level| percent + HYSTERESIS >= *level && *level < self.told)
-                .unwrap_or(0);
+            self.told = LEVELS.into_iter().find(|level| percent + HYSTERESIS >= *level).unwrap_or(0);
         }
         let level = LEVELS.into_iter().find(|level| percent >= *level).unwrap_or(0);
         let low = (level > self.told).then_some(percent);
@@ -77,7 +74,7 @@ mod tests {
             (799, None),
             (800, Some(80)),
             (940, None),
-            (760, None),
+            (750, None),
             (810, None),
             (749, None),
             (800, Some(80)),
@@ -89,6 +86,11 @@ mod tests {
             (960, Some(96)),
             (100, None),
             (1000, Some(100)),
+            (750, None),
+            (800, None),
+            (1000, Some(100)),
+            (749, None),
+            (800, Some(80)),
         ] {
             assert_eq!(tell(used), told, "at {used}");
         }
@@ -103,6 +105,7 @@ mod tests {
         assert_eq!(watch.look(100, 1000, 11 * second).again, LONGEST, "70 seconds are left");
         assert_eq!(watch.look(200, 1000, 12 * second).again, 3 * second, "6 seconds are left");
         assert_eq!(watch.look(790, 1000, 13 * second).again, SHORTEST);
+        assert_eq!(watch.look(800, 1000, 23 * second).again, LONGEST, "150 seconds are left to 95 %");
         assert_eq!(watch.look(0, 0, 14 * second).low, None);
     }
 }
