@@ -67,10 +67,7 @@ impl Hold {
             Hold::Size { size, .. } => {
                 format!("it needs more than {}, which is what `size` gives", human(*size))
             }
-            Hold::Inodes { needed, inodes } if needed > inodes => {
-                format!("it needs {needed} inodes, `inodes` is {inodes}")
-            }
-            Hold::Inodes { inodes, .. } => format!("it needs more than {inodes} inodes"),
+            Hold::Inodes { needed, inodes } => format!("it needs {needed} inodes, `inodes` is {inodes}"),
             Hold::Other { why } => why.clone(),
         }
     }
@@ -82,8 +79,8 @@ impl Hold {
                 let mib = (*needed.max(size) >> 20) + 1;
                 format!("set size of [ramdisk.{disk}] to at least {mib}MiB")
             }
-            Hold::Inodes { needed, inodes } => {
-                format!("set inodes of [ramdisk.{disk}] to at least {}", needed.max(inodes) + 1)
+            Hold::Inodes { needed, .. } => {
+                format!("set inodes of [ramdisk.{disk}] to at least {}", needed + 1)
             }
             Hold::Other { .. } => "fix the cause".to_owned(),
         }
@@ -93,7 +90,7 @@ impl Hold {
     fn is_over(&self, bytes: u64, inodes: u64) -> bool {
         match self {
             Hold::Size { needed, size } => bytes >= *needed && bytes > *size,
-            Hold::Inodes { needed, inodes: had } => inodes >= *needed && inodes > *had,
+            Hold::Inodes { needed, .. } => inodes >= *needed,
             Hold::Other { .. } => false,
         }
     }
@@ -153,6 +150,23 @@ mod tests {
             assert_eq!(Hold::parse(&hold.file()), hold);
         }
         assert_eq!(Hold::parse("by hand\n").text(), "by hand");
+    }
+
+    #[test]
+    fn a_snapshot_fits_once_there_is_what_it_needs_and_more_than_at_its_load() {
+        let mib = |mib: u64| mib << 20;
+        for (needed, size, now, fits) in
+            [(6, 4, 5, false), (6, 4, 6, true), (4, 4, 4, false), (4, 4, 5, true), (3, 4, 4, false)]
+        {
+            let hold = Hold::Size { needed: mib(needed), size: mib(size) };
+            let (why, _) = hold.report("logs", (mib(now), 0), 2);
+            assert_eq!(why.ends_with("it fits now"), fits, "{needed} of {size}, now {now}: {why}");
+        }
+        // Files can need more than is known before.
+        for needed in [3, 4] {
+            let hold = Hold::Size { needed: mib(needed), size: mib(4) };
+            assert_eq!(hold.text(), "it needs more than 4.0 MiB, which is what `size` gives");
+        }
     }
 
     #[test]
