@@ -17,25 +17,24 @@ pub const LABEL_BYTES: usize = 16;
 /// migration, 1 for broken memory and 1 for markers, depending on the configuration of the kernel.
 pub const MOST_SWAPS: usize = 23;
 /// Minimum number of pages, as in mkswap(8).
-const MINIMUM_PAGES: u64 = 10;
+const MINIMUM_PAGES: u32 = 10;
 
 /// Builds the header page of a swap area of `size` bytes.
 ///
 /// Layout: `union swap_header` in include/linux/swap.h: 1024 bytes for a boot loader, version, last page, number of bad
 /// pages, UUID, label, padding; the magic ends the page.
 pub fn build(size: u64, page_size: usize, uuid: [u8; 16], label: &str) -> Result<Vec<u8>, HeaderError> {
-    let pages = size / page_size as u64;
+    // The field has 32 bits; of a larger area, the kernel uses as many pages as it can.
+    let pages = u32::try_from(size / page_size as u64).unwrap_or(u32::MAX);
     if pages < MINIMUM_PAGES {
         return Err(HeaderError::TooSmall);
     }
     if label.len() >= LABEL_BYTES {
         return Err(HeaderError::LabelTooLong);
     }
-    // The field has 32 bits; of a larger area, the kernel uses as many pages as it can.
-    let last_page = u32::try_from(pages - 1).unwrap_or(u32::MAX - 1);
     let mut page = vec![0; page_size];
     page[1024..1028].copy_from_slice(&1u32.to_ne_bytes());
-    page[1028..1032].copy_from_slice(&last_page.to_ne_bytes());
+    page[1028..1032].copy_from_slice(&(pages - 1).to_ne_bytes());
     page[1036..1052].copy_from_slice(&version_4(uuid));
     page[1052..1052 + label.len()].copy_from_slice(label.as_bytes());
     page[page_size - 10..].copy_from_slice(b"SWAPSPACE2");
@@ -66,6 +65,15 @@ mod tests {
             assert_eq!(header[1044], 0xBF);
             assert_eq!(&header[1052..1058], b"zram0\0");
             assert_eq!(&header[page_size - 10..], b"SWAPSPACE2");
+        }
+    }
+
+    /// mkswap(8) does so, too.
+    #[test]
+    fn an_area_with_more_pages_than_the_field_can_count_is_used_in_part() {
+        for size in [1 << 44, 1 << 45] {
+            let header = build(size, 4096, [0; 16], "").unwrap();
+            assert_eq!(header[1028..1032], (u32::MAX - 1).to_ne_bytes(), "{size}");
         }
     }
 
