@@ -204,7 +204,10 @@ fn check_parameter(name: &str, key: &str, value: &str) -> Result<(), AlgorithmEr
             }
             Ok(())
         }
-        "deflate.winbits" if name == "deflate" => match value.parse::<i32>() {
+        "deflate.winbits" if name != "deflate" => {
+            Err(error(format!("{name} has no parameter `{key}`"), "leave it out: only deflate has it"))
+        }
+        "deflate.winbits" => match value.parse::<i32>() {
             Ok(bits) if (-15..=-9).contains(&bits) || (9..=15).contains(&bits) => Ok(()),
             _ => Err(error(format!("deflate.winbits cannot be {value}"), "write -15 to -9, or 9 to 15")),
         },
@@ -273,7 +276,12 @@ mod tests {
             ("lz4(level=3)", "lz4(level=3)"),
             ("deflate(level=-1, deflate.winbits=-11)", "deflate(level=-1, deflate.winbits=-11)"),
             ("842", "842"),
+            ("deflate(deflate.winbits=-15)", "deflate(deflate.winbits=-15)"),
+            ("deflate(deflate.winbits=-9)", "deflate(deflate.winbits=-9)"),
+            ("deflate(deflate.winbits=9)", "deflate(deflate.winbits=9)"),
+            ("deflate(deflate.winbits=15)", "deflate(deflate.winbits=15)"),
             ("snappy", "snappy"),
+            ("snappy-2", "snappy-2"),
             ("zstd()", "zstd"),
         ] {
             let algorithm = Algorithm::parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
@@ -301,6 +309,12 @@ mod tests {
             ("zstd(level=1, level=2)", "level"),
             ("zstd(dict=x)", "`x`"),
             ("zstd(dict=/x\0y)", "`/x"),
+            ("deflate(deflate.winbits=-16)", "-15 to -9"),
+            ("deflate(deflate.winbits=-8)", "-15 to -9"),
+            ("deflate(deflate.winbits=0)", "9 to 15"),
+            ("deflate(deflate.winbits=8)", "9 to 15"),
+            ("deflate(deflate.winbits=16)", "9 to 15"),
+            ("zstd(deflate.winbits=9)", "only deflate"),
             ("zstd lz4", "zstd lz4"),
             ("", ""),
         ] {
@@ -312,6 +326,13 @@ mod tests {
                 error.message
             );
         }
+    }
+
+    #[test]
+    fn a_known_algorithm_has_an_option_of_the_kernel() {
+        assert_eq!(["zstd", "842", "snappy"].map(known_name), [Some("zstd"), Some("842"), None]);
+        assert_eq!(with_option("lz4hc", false), "lz4hc (CONFIG_CRYPTO_LZ4HC)");
+        assert_eq!(with_option("snappy", true), "snappy");
     }
 
     #[test]
