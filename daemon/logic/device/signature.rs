@@ -190,6 +190,7 @@ mod tests {
         assert!(found.is_that_of(&found) && !found.is_that_of(&other));
         let unnamed = Signature { uuid: String::new(), label: String::new(), ..found.clone() };
         assert!(unnamed.is_that_of(&found) && !found.is_that_of(&unnamed));
+        assert!(Signature::unknown().is_unknown() && !found.is_unknown());
         let mut fat = vec![0; PROBE_BYTES];
         fat[0x52..0x57].copy_from_slice(b"FAT32");
         fat[0x43..0x47].copy_from_slice(&[1, 2, 3, 4]);
@@ -198,11 +199,55 @@ mod tests {
     }
 
     #[test]
-    fn swap_is_found_at_every_page_size() {
-        for page in [4096, 16384, 65536] {
+    fn each_type_has_its_uuid_and_label_elsewhere() {
+        // Super blocks are at 1024, that of btrfs at 64 KiB. The label of f2fs is not read.
+        for (kind, (at, magic), uuid, label) in [
+            ("ext2/3/4 file system", (0x438, &b"\x53\xEF"[..]), 1024 + 0x68..1024 + 0x78, Some(1024 + 0x78)),
+            ("xfs file system", (0, b"XFSB"), 32..48, Some(108)),
+            ("btrfs file system", (0x10040, b"_BHRfS_M"), 0x10020..0x10030, Some(0x1012B)),
+            ("f2fs file system", (1024, b"\x10\x20\xF5\xF2"), 1024 + 108..1024 + 124, None),
+            ("FAT file system", (0x36, b"FAT16   "), 0x27..0x2B, Some(0x2B)),
+        ] {
             let mut head = vec![0; PROBE_BYTES];
-            head[page - 10..page].copy_from_slice(b"SWAPSPACE2");
-            assert_eq!(find(&head), Some("swap area"));
+            head[at..at + magic.len()].copy_from_slice(magic);
+            let bytes: Vec<u8> = (1..=16).take(uuid.len()).collect();
+            head[uuid].copy_from_slice(&bytes);
+            if let Some(at) = label {
+                head[at..at + 4].copy_from_slice(b"data");
+            }
+            let text = if bytes.len() == 4 { "01020304" } else { "01020304-0506-0708-090a-0b0c0d0e0f10" };
+            let label = label.map_or("", |_| "data").to_owned();
+            assert_eq!(read(&head), Some(Signature { kind: kind.to_owned(), uuid: text.to_owned(), label }));
+        }
+    }
+
+    #[test]
+    fn a_type_whose_uuid_is_set_is_found_under_its_name() {
+        for (fs_type, kind) in [
+            ("ext2", Some("ext2/3/4 file system")),
+            ("ext4", Some("ext2/3/4 file system")),
+            ("xfs", Some("xfs file system")),
+            ("btrfs", Some("btrfs file system")),
+            ("vfat", None),
+        ] {
+            assert_eq!(of_type(fs_type), kind);
+            assert!(kind.is_none_or(|kind| MAGICS.iter().any(|(.., found)| *found == kind)), "{fs_type}");
+        }
+    }
+
+    #[test]
+    fn swap_and_hibernation_images_are_found_at_every_page_size() {
+        for page in [4096, 8192, 16384, 32768, 65536] {
+            for (magic, kind) in [
+                (b"SWAPSPACE2", "swap area"),
+                (b"SWAP-SPACE", "swap area"),
+                (b"S1SUSPEND\0", "hibernation image"),
+                (b"S2SUSPEND\0", "hibernation image"),
+            ] {
+                let mut head = vec![0; PROBE_BYTES];
+                head[page - 10..page].copy_from_slice(magic);
+                assert_eq!(find(&head), Some(kind));
+            }
         }
     }
 
