@@ -19,14 +19,15 @@ impl Fingerprint {
     /// Adds a file in the directory of this number. The order must depend on names only.
     pub fn add(&mut self, directory: usize, name: &[u8], meta: &Meta) {
         let mut bytes = [0; 72];
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let numbers = [
             meta.size,
             meta.mtime.seconds.cast_unsigned(),
             meta.ctime.seconds.cast_unsigned(),
-            u64::from(meta.mtime.nanoseconds) << 32 | u64::from(meta.ctime.nanoseconds),
-            u64::from(meta.mode) << 32 | u64::from(meta.links),
-            u64::from(meta.uid) << 32 | u64::from(meta.gid),
-            u64::from(meta.special.0) << 32 | u64::from(meta.special.1),
+            pair(meta.mtime.nanoseconds, meta.ctime.nanoseconds),
+            pair(meta.mode, meta.links),
+            pair(meta.uid, meta.gid),
+            pair(meta.special.0, meta.special.1),
             meta.inode,
             (meta.kind as u64) << 56 | (directory as u64) << 16 | name.len() as u64,
         ];
@@ -107,6 +108,7 @@ mod tests {
     fn whatever_changes_changes_it() {
         let first = meta();
         let changed = [
+            Meta { kind: Kind::Fifo, ..first },
             Meta { mode: 0o600, ..first },
             Meta { uid: 0, ..first },
             Meta { gid: 0, ..first },
@@ -116,6 +118,7 @@ mod tests {
             Meta { links: 2, ..first },
             Meta { inode: 10, ..first },
             Meta { special: (0, 1), ..first },
+            Meta { special: (1, 0), ..first },
         ];
         assert_eq!(text(1, "b", &first), text(1, "b", &first));
         for other in changed {
