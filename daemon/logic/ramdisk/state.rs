@@ -255,6 +255,16 @@ mod tests {
     }
 
     #[test]
+    fn only_a_load_of_this_boot_into_this_directory_is_taken_up_again() {
+        let other = Place { inode: 2, ..PLACE };
+        let half = state(Outcome::Unfinished);
+        assert!(half.is_half_loaded("a", &PLACE) && !half.is_loaded("a", &PLACE));
+        assert!(!half.is_half_loaded("b", &PLACE) && !half.is_half_loaded("a", &other));
+        let loaded = state(Outcome::Loaded);
+        assert!(loaded.is_loaded("a", &PLACE) && !loaded.is_half_loaded("a", &PLACE));
+    }
+
+    #[test]
     fn a_boot_that_ended_without_the_last_save_is_unclean() {
         let state = state(Outcome::Loaded);
         assert!(state.is_unclean("b") && !state.is_unclean("a"));
@@ -285,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_newest_generation_is_verified_once_a_week() {
-        let week = micros(VERIFY_EVERY);
+        let week = 604_800_000_000;
         let state = State { verified_usec: 3 * week, ..State::default() };
         let due =
             [0, 2 * week, 2 * week + 1, 3 * week, 4 * week - 1, 4 * week].map(|now| state.is_unverified(now));
