@@ -291,6 +291,9 @@ mod tests {
             |disk: &mut RamdiskView| (disk.status.written_day_bytes, disk.status.daily_budget_bytes) = (2, 1);
         assert_eq!(disk(written), ["ramdisk-over-budget"]);
         assert_eq!(disk(|disk| disk.status.written_day_bytes = 2), [""; 0], "without a budget");
+        let all =
+            |disk: &mut RamdiskView| (disk.status.written_day_bytes, disk.status.daily_budget_bytes) = (2, 2);
+        assert_eq!(disk(all), [""; 0], "a budget may be used up");
         let broken = |disk: &mut RamdiskView| disk.status.snapshots.push(SnapshotLine::default());
         assert_eq!(disk(broken), ["snapshot-broken"]);
         assert_eq!(disk(|disk| disk.status.store_problem = "it is full".to_owned()), ["store-not-writable"]);
@@ -323,6 +326,9 @@ mod tests {
         assert_eq!(codes, ["ramdisk-fallback", "snapshot-broken"]);
         assert!(passed_over[0].2.ends_with("deletes one that cannot be loaded (4)"), "{passed_over:?}");
         assert_eq!(passed_over[1].1, "snapshots of logs that cannot be loaded: 2");
+        let broken_since = found(LoadState::Fallback, 2);
+        assert!(broken_since[0].2.ends_with("(4)"), "{broken_since:?}");
+        assert_eq!(broken_since[1].1, "snapshots of logs that cannot be loaded: 2");
         for (state, code) in
             [(LoadState::Empty, "ramdisk-began-empty"), (LoadState::Passthrough, "ramdisk-passthrough")]
         {
@@ -336,10 +342,10 @@ mod tests {
 
     #[test]
     fn the_remedy_for_a_fallback_names_its_cause() {
-        let remedies = |held| {
+        let remedies = |loaded, held| {
             let mut disk = RamdiskView { name: "logs".to_owned(), ..RamdiskView::default() };
             disk.status.load_state = LoadState::Fallback;
-            disk.status.generation = 1;
+            disk.status.generation = loaded;
             disk.status.refused = "it is too large".to_owned();
             disk.status.snapshots =
                 vec![SnapshotLine { generation: 2, good: true, held, ..SnapshotLine::default() }];
@@ -347,9 +353,19 @@ mod tests {
             ramdisk_findings(&disk, &mut found);
             found.into_iter().map(|found| found.remedy).collect::<Vec<_>>().join("\n")
         };
-        let size = remedies(Some(Hold::Size { needed: 13 << 19, size: 4 << 20 }));
+        let size = remedies(1, Some(Hold::Size { needed: 13 << 19, size: 4 << 20 }));
         assert!(size.contains("at least 7MiB") && !size.contains("failing"), "{size}");
-        let unknown = remedies(None);
+        let unknown = remedies(1, None);
         assert!(unknown.contains("store, which may be failing"), "{unknown}");
+        assert!(
+            unknown.ends_with("`journalctl -b -u zramd-ramdisk@logs`"),
+            "nothing can be deleted: {unknown}"
+        );
+        // The one that was loaded lacks files; those that were passed over are gone.
+        let partly = remedies(2, Some(Hold::Other { why: "a file could not be created".to_owned() }));
+        assert!(
+            partly.contains("restore logs 2") && partly.contains("store, which may be failing"),
+            "{partly}"
+        );
     }
 }
