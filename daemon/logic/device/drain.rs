@@ -206,6 +206,7 @@ mod tests {
         for part in ["300.0 MiB", "100.0 MiB", "50.0 MiB"] {
             assert!(said(0).contains(part), "{}", said(0));
         }
+        assert!(!said(0).contains("others"), "{}", said(0));
         assert!(said(7).contains("300.0 MiB") && said(7).contains("7.0 MiB"), "{}", said(7));
         assert!(Drained::Off(2048).to_string().contains("2.0 MiB"));
     }

@@ -82,6 +82,16 @@ mod tests {
     use crate::ramdisk::directories::*;
 
     #[test]
+    fn the_number_of_a_removed_directory_goes_to_the_next() {
+        let mut directories = Directories::default();
+        directories.remove_last();
+        assert_eq!(directories.add(TOP, b"a"), 1, "the root stays");
+        directories.remove_last();
+        let next = directories.add(TOP, b"b");
+        assert_eq!((next, directories.path(next)), (1, b"b".to_vec()));
+    }
+
+    #[test]
     fn a_path_is_put_together_from_names() {
         let mut directories = Directories::default();
         let first = directories.add(TOP, b"a");

@@ -85,3 +85,19 @@ pub enum OnFailure {
     /// Do not mount it; units that need it fail.
     Fail,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ramdisk::keep::*;
+
+    #[test]
+    fn what_is_kept_has_a_word_that_is_read_back() {
+        for (mode, word) in
+            [(None, "none"), (Some(Mode::Skeleton), "skeleton"), (Some(Mode::Snapshot), "snapshot")]
+        {
+            let persist = Persist::from(mode);
+            assert_eq!((persist.word(), Persist::of_word(word)), (word, Some(persist)));
+        }
+        assert_eq!(Persist::of_word("all"), None);
+    }
+}

@@ -73,6 +73,7 @@ mod tests {
         let long = [b"begin/".as_slice(), &[b'x'; 1000], b"/end"].concat();
         let text = shown(&long);
         assert!(text.starts_with("begin/") && text.ends_with("/end") && text.contains("..."), "{text}");
+        assert_eq!(text.len(), 255, "as much as there is room for: {text}");
     }
 
     proptest! {

@@ -151,6 +151,12 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_further_hard_link_is_an_entry_and_no_inode() {
+        let contents = Contents { files: 5, directories: 3, others: 2, hard_links: 1, ..Contents::default() };
+        assert_eq!((contents.entries(), contents.inodes()), (11, 10));
+    }
+
+    #[test]
     fn what_is_no_manifest_is_broken() {
         let good = manifest().text();
         for text in ["", "{}", "[]", &good[..good.len() / 2]] {

@@ -155,6 +155,12 @@ mod tests {
     }
 
     #[test]
+    fn a_skeleton_is_kept_as_a_snapshot_is() {
+        let is_kept = |persist| UnitRamdisk { persist, ..UnitRamdisk::default() }.is_kept();
+        assert_eq!([Persist::None, Persist::Skeleton, Persist::Snapshot].map(is_kept), [false, true, true]);
+    }
+
+    #[test]
     fn a_name_of_a_disk_is_one_directory() {
         for name in ["logs", "a.b-c_D9"] {
             assert!(is_ramdisk_name(name), "{name}");

@@ -157,11 +157,39 @@ mod tests {
         }
         omitted.add(|| b"x".to_vec(), Reason::Unreadable, "I/O error");
         assert_eq!((omitted.count(), omitted.named.len()), (13, NAMED));
+        assert!(omitted.report().ends_with(", and 3 more"), "{}", omitted.report());
         assert!(!omitted.summary().contains("f0"));
         let mut both = Omitted::default();
         both.add(|| b"x".to_vec(), Reason::Unreadable, "I/O error");
         both.extend(&omitted);
         assert_eq!((both.count(), both.named.len()), (14, NAMED));
+    }
+
+    #[test]
+    fn a_report_names_each_file_with_its_error_or_reason() {
+        let mut omitted = Omitted::default();
+        omitted.add(|| b"x".to_vec(), Reason::Unreadable, "I/O error");
+        omitted.add(|| b"y".to_vec(), Reason::Lease, "");
+        assert_eq!(
+            omitted.report(),
+            "1 with a lease of another program, 1 unreadable: x (I/O error), y (with a lease of another program)"
+        );
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again() {
+        assert!(Omitted::default().is_lasting());
+        for (reason, lasts) in [
+            (Reason::Lease, false),
+            (Reason::Unreadable, false),
+            (Reason::Damaged, false),
+            (Reason::Path, true),
+            (Reason::Attributes, true),
+        ] {
+            let mut omitted = Omitted::default();
+            omitted.add(|| b"x".to_vec(), reason, "");
+            assert_eq!(omitted.is_lasting(), lasts, "{reason:?}");
+        }
     }
 
     #[test]

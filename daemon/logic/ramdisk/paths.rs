@@ -106,6 +106,9 @@ mod tests {
             (0x0102_1994, None, "/x"),
             (0x8584_58f6, None, "/x"),
             (0x794c_7630, None, "/x"),
+            // proc and sysfs.
+            (0x9fa0, None, "/x"),
+            (0x6265_6572, None, "/x"),
             (ext4, Some("zram3"), "/x"),
             (ext4, Some("ram0"), "/x"),
             (ext4, Some("sda1"), "/var/lib"),

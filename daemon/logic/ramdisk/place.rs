@@ -52,6 +52,7 @@ pub fn ramdisk_mount<'a>(mounts: &'a [MountLine], name: &str, path: &str) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use crate::proc::parse_mountinfo;
     use crate::ramdisk::place::*;
 
     #[test]
@@ -61,6 +62,28 @@ mod tests {
             ["/run/zramd/ramdisk", "/run/zramd/ramdisk/", "/run/zramd/ramdisk/a/b", "/run/zramd/ramdisks/a"]
         {
             assert_eq!(ramdisk_at(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_ramdisk_is_visible_where_its_mount_is_the_topmost() {
+        let mounts = parse_mountinfo(
+            b"25 1 253:0 / /run/zramd/ramdisk/logs rw - ext4 /dev/zram0 rw
+26 1 253:0 / /var/log rw - ext4 /dev/zram0 rw
+27 1 0:40 / /tmp rw - tmpfs tmpfs rw
+28 1 0:41 / /hidden rw - tmpfs tmpfs rw
+29 1 8:1 / /hidden rw - ext4 /dev/sda1 rw
+",
+        );
+        for (name, path, id) in [
+            ("logs", "/var/log", Some(26)),
+            ("logs", "/tmp", Some(27)),
+            ("logs", "/hidden", None),
+            ("logs", "/srv", None),
+            ("other", "/tmp", Some(27)),
+            ("other", "/var/log", None),
+        ] {
+            assert_eq!(ramdisk_mount(&mounts, name, path).map(|mount| mount.id), id, "{name} at {path}");
         }
     }
 
