@@ -72,24 +72,31 @@ fn mistakes_are_placed_and_explained() {
         ("500k", "500k", "500KiB"),
         ("512m", "512m", "512MiB"),
         ("4 GB", "4 GB", "4GiB"),
+        ("ram / * 2", "*", "`*`"),
         ("ram/2 # half", "#", "`#`"),
+        ("ram/2 ; half", ";", "a comment goes behind the closing quote"),
         ("min(1, 2", "2", ")"),
         ("(1", "1", ")"),
         ("1)", ")", "("),
-        ("min()", "min", " 1 "),
-        ("floor(1, 2)", "floor", " 1 "),
-        ("log(1, 2, 3)", "log", " 2 "),
+        ("1]", "]", "["),
+        ("min()", "min", "takes at least 1 argument, not 0"),
+        ("floor(1, 2)", "floor", "takes 1 argument, not 2"),
+        ("log(1, 2, 3)", "log", "takes 1 or 2 arguments, not 3"),
         ("e * 100", "e", "e()"),
         ("[1)", ")", "]"),
         ("min", "min", "min("),
         ("ram = 5", "=", "=="),
         ("frobnicate", "frobnicate", "`frobnicate`"),
+        ("pie", "pie", "variables are ram, swap and cpus"),
         ("ram(5)", "ram", "ram"),
     ] {
         let error = Expr::parse(text).expect_err(text);
         assert_eq!(text.get(error.start..error.end).unwrap_or(""), place, "{text}: {error:?}");
         let hint = error.hint.unwrap_or_default();
         assert!(error.message.contains(named) || hint.contains(named), "{text}: {} ({hint})", error.message);
+    }
+    for text in ["ram xor 2", "min(,1)"] {
+        assert_eq!(Expr::parse(text).unwrap_err().hint, None, "{text}: neither a product nor a fraction");
     }
 }
 
@@ -132,13 +139,15 @@ fn what_is_meant_is_known() {
         ("min(0.5xram, 4 GiB)", "min(0.5 * ram, 4GiB)"),
         ("100 %", "100%"),
         ("min(50 %, 4GiB)", "min(50%, 4GiB)"),
+        ("\"ram / 2\"", "ram / 2"),
+        ("“4GiB”", "4GiB"),
         ("ram / 2", "ram / 2"),
     ] {
         let known = Expr::parse(text).map_or_else(|error| error.hint.is_some(), |_| text == meant);
         assert!(known, "{text}");
         assert_eq!(Expr::mended(text).as_deref(), Some(meant), "{text}");
     }
-    for text in ["half", "5 min", "ram xyz", "2 times", "", "(ram"] {
+    for text in ["half", "5 min", "ram xyz", "2 times", "4GiB ram", "", "(ram"] {
         assert_eq!(Expr::mended(text), None, "{text}");
     }
     for text in ["50 % -3", "50 % - 3", "50 % 30"] {
@@ -158,6 +167,27 @@ fn nesting_and_length_have_limits() {
         assert_eq!(Expr::parse(&brackets(count)).is_ok(), is_accepted, "{count}");
         assert_eq!(fasteval(&brackets(count), 1.0).is_some(), is_accepted, "{count}");
     }
+    for (open, close) in
+        [("(", ")"), ("min(", ")"), ("-", ""), ("+", ""), ("!", ""), ("1?", ":1"), ("1?1:", "")]
+    {
+        let nested = |count| Expr::parse(&format!("{}1{}", open.repeat(count), close.repeat(count)));
+        assert!(nested(32).is_ok(), "{open}");
+        let error = nested(33).expect_err(open);
+        assert!(error.message.contains("deeper than 32 levels"), "{open}: {error:?}");
+        assert_eq!(error.end, error.start + 1, "{open}");
+    }
+    for (length, is_accepted) in [(4096, true), (4097, false)] {
+        let text = format!("{:>length$}", 1);
+        assert_eq!(Expr::parse(&text).is_ok(), is_accepted, "{length}");
+        assert_eq!(fasteval(&text, 1.0).is_some(), is_accepted, "{length}");
+    }
+}
+
+#[test]
+fn the_same_expression_is_equal_whatever_its_blanks() {
+    let parsed = |text| Expr::parse(text).unwrap();
+    assert_eq!(parsed("min(ram, 4GiB)"), parsed("min( ram,4GiB )"));
+    assert_ne!(parsed("min(ram, 4GiB)"), parsed("max(ram, 4GiB)"));
 }
 
 #[test]
@@ -205,6 +235,10 @@ fn the_order_of_evaluation_is_that_of_fasteval() {
         "0.1 + 0.2 + 0.3",
         "100 - 3 * 2 / 7",
         "1 < 2 == 1",
+        "ram < ram",
+        "ram > ram",
+        "1 + 2^-49 == 1",
+        "1 + 2^-49 != 1",
         "3 > 2 > 1",
         "1 || 0 && 0",
         "(ram<4096)*ram + (ram>=4096)*4096",
