@@ -54,7 +54,7 @@ fn planned(toml: &str, ram_kib: u64) -> Plan {
     for disk in &mut settings.ramdisks {
         (disk.mount.owner, disk.mount.group) = (None, None);
     }
-    let memory = Memory { total_kib: ram_kib, available_kib: ram_kib, ..Memory::default() };
+    let memory = Memory { total_kib: ram_kib, ..Memory::default() };
     let facts = Facts { memory, cpus: 1, page_size: 4096, ..Facts::default() };
     plan::plan(&settings, Vec::new(), &facts, Activation::Direct)
 }

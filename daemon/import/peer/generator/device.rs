@@ -390,10 +390,8 @@ impl<'a> Translator<'a> {
                             Ok(option) => options.push(option),
                             Err(why) => self.leave_out(setting, &format!("{option} is left out: {why}")),
                         },
-                        Meaning::Key(key, value) if role == Role::Mounted => {
-                            self.set(setting, key, &value, "");
-                        }
-                        Meaning::LeftOut(why) if role == Role::Mounted => {
+                        Meaning::Key(key, value) => self.set(setting, key, &value, ""),
+                        Meaning::LeftOut(why) => {
                             self.warn(setting, format!("`{option}` was left out: {why}"));
                             self.leave_out(setting, &why);
                         }
