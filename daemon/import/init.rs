@@ -435,6 +435,7 @@ mod tests {
     use crate::peer::{Values, import};
     use logic::config::fragment::Assignment;
     use logic::config::{self, Loaded};
+    use logic::device::algorithm::Algorithm;
     use logic::device::attribute::Attribute;
     use logic::facts::{DeviceFacts, Facts};
     use logic::plan::{self, Activation};
@@ -487,7 +488,8 @@ mod tests {
             hibernates: true,
             ..Conditions::default()
         };
-        let machine = Machine { conditions, yielding: vec!["zram0".to_owned()], ..Machine::default() };
+        let yielding = vec!["zram0".to_owned()];
+        let machine = Machine { conditions, yielding, huge_bytes: 1 << 30, ..Machine::default() };
         let proposal = machine.propose(None, None);
         let loaded = loaded(&proposal.toml);
         assert_eq!((loaded.problems.len(), loaded.settings.devices.len()), (0, 0), "{}", proposal.toml);
@@ -496,6 +498,7 @@ mod tests {
         assert!(!proposal.toml.contains("[vm]") && proposal.toml.contains("[zram0]\nenabled = false\n"));
         let said = proposal.remarks.join("\n");
         assert!(said.contains("zswap suits this machine: ") && !said.contains("zramd-drain"), "{said}");
+        assert!(!said.contains("For zswap, as root") && !said.contains("huge pages"), "{said}");
         // Without that swap, with how to create it.
         let conditions = Conditions { disk_swap_bytes: 0, ..conditions };
         let machine = Machine {
@@ -531,8 +534,9 @@ mod tests {
 
     #[test]
     fn sizes_and_a_missing_algorithm_are_told_for_this_machine() {
-        let loaded = loaded(&Machine::default().propose(None, None).toml);
-        let said = |algorithms: &[&str]| {
+        let toml = Machine::default().propose(None, None).toml;
+        let said_of = |list: &str, algorithms: &[&str]| {
+            let loaded = loaded(&toml.replace("\"auto\"", list));
             let algorithms: Vec<String> = algorithms.iter().map(|&name| name.to_owned()).collect();
             let device = DeviceFacts {
                 attributes: [Attribute::AlgorithmParams].into(),
@@ -543,6 +547,7 @@ mod tests {
             let facts = Facts { memory, page_size: 4096, devices: [(0, device)].into(), ..Facts::default() };
             amounts(&plan::plan(&loaded.settings, Vec::new(), &facts, Activation::Direct))
         };
+        let said = |algorithms: &[&str]| said_of("\"auto\"", algorithms);
         assert_eq!(
             said(&["lzo-rle", "zstd"]),
             ["Here, zram0 can store 12.0 GiB, with zstd until this machine is measured."]
@@ -551,6 +556,65 @@ mod tests {
             said(&["lzo-rle", "lzo"]),
             ["Here, zram0 can store 12.0 GiB, with lzo-rle until this machine is measured."]
         );
+        assert_eq!(said_of("\"zstd\"", &["lzo-rle", "zstd"]), ["Here, zram0 can store 12.0 GiB, with zstd."]);
+        assert_eq!(
+            said_of("[\"lz4\", \"auto\"]", &["lzo-rle", "lzo"]),
+            ["Here, zram0 can store 12.0 GiB, with lzo-rle, because this kernel has no lz4."]
+        );
+    }
+
+    #[test]
+    fn memory_reserved_as_huge_pages_is_not_counted() {
+        let machine = Machine { huge_bytes: 3 << 30, ..Machine::default() };
+        let is_told = |remarks: &[String]| {
+            remarks.iter().any(|remark| remark.starts_with("3.0 GiB of memory are reserved as huge pages"))
+        };
+        let Proposal { toml, remarks } = machine.propose(None, None);
+        assert!(toml.contains("\nzram-size = \"min(3 * (ram - 3072), 32GiB)\"\n"), "{toml}");
+        assert!(is_told(&remarks), "{remarks:?}");
+        // The other program counts them.
+        let found = import(Peer::PopZram, &[("/etc/pop-zram".into(), String::new())], &Values::default());
+        let remarks = machine.propose(None, Some((Peer::PopZram, &found))).remarks;
+        assert!(!is_told(&remarks), "{remarks:?}");
+    }
+
+    #[test]
+    fn only_the_program_without_devices_is_set_aside() {
+        let others = ["zram-generator", "rpi-swap", "log2ram"].map(|name| other(name, "/etc/a")).to_vec();
+        let mut machine = Machine { others, ..Machine::default() };
+        machine.set_aside(Peer::RpiSwap);
+        let names = |found: &[OtherManager]| found.iter().map(|other| other.name).collect::<Vec<_>>();
+        assert_eq!(names(&machine.idle), ["rpi-swap"]);
+        assert_eq!(names(&machine.others), ["zram-generator", "log2ram"]);
+    }
+
+    #[test]
+    fn what_becomes_of_another_program_is_told() {
+        let found = import(Peer::PopZram, &[("/etc/pop-zram".into(), String::new())], &Values::default());
+        let folder2ram = OtherManager { does: Does::Directories, ..other("folder2ram", "/etc/a") };
+        for (program, imports, expected) in [
+            (
+                other("log2ram", "/etc/a"),
+                false,
+                "log2ram keeps directories in memory and is left alone; `zramdctl import log2ram` ",
+            ),
+            (folder2ram, false, "folder2ram keeps directories in memory and is left alone."),
+            (
+                shipped(),
+                false,
+                "zram-generator is not taken over, because no file of the administrator configures it (",
+            ),
+            (shipped(), true, "zram-generator takes zram devices here, too ("),
+            (
+                other("zramswap", "/etc/a"),
+                false,
+                "zramswap takes zram devices here, too (/etc/a). Until it is disabled,",
+            ),
+        ] {
+            let machine = Machine { others: vec![program], ..Machine::default() };
+            let remarks = machine.propose(None, imports.then_some((Peer::PopZram, &found))).remarks;
+            assert!(remarks.last().unwrap().starts_with(expected), "{expected}: {remarks:?}");
+        }
     }
 
     #[test]
@@ -632,6 +696,10 @@ mod tests {
         let loaded = config::load(&[packaged, own], "");
         assert_eq!(loaded.problems, []);
         assert!(!loaded.settings.devices[0].yields);
+        // Until that of the distribution is disabled, one of both sets the device up.
+        let machine = Machine { others: vec![shipped()], ..machine };
+        let toml = machine.propose(None, None).toml;
+        assert_eq!(toml.matches("yield = true").count(), 1, "{toml}");
     }
 
     #[test]
@@ -652,6 +720,8 @@ mod tests {
         };
         let same = both("[zram0]\nzram-size = 512\n");
         assert!(same[0].algorithms.is_empty() && same[0].yields, "{same:?}");
+        let named = both("[zram0]\ncompression-algorithm = lz4\n");
+        assert_eq!(named[0].algorithms.first(), Some(&Choice::Named(Algorithm::plain("lz4"))));
         let other = both("[zram1]\nzram-size = 512\n");
         assert_eq!(other.iter().map(|device| device.number).collect::<Vec<_>>(), [1]);
     }
