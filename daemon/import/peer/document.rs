@@ -205,6 +205,10 @@ mod tests {
         }
         assert_eq!(list(&["a", "b"]), "[\"a\", \"b\"]");
         assert_eq!((size("9999"), size("007"), size("ram")), ("9999".into(), "7".into(), "\"ram\"".into()));
+        for text in ["+5", "1000000000000000"] {
+            assert_eq!(size(text), quoted(text));
+        }
+        assert_eq!(size("999999999999999"), "999999999999999");
         assert_eq!((float(0.1), float(1.0)), ("0.1".to_owned(), "1.0".to_owned()));
         assert_eq!(comment("a\nb "), "# a\\nb");
     }

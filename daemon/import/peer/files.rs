@@ -194,6 +194,10 @@ mod tests {
         check(vec![], vec![link(0, "a.conf", "/dev/null", Some("")), text(2, "a.conf")], &["/2/a.conf"]);
         let relative = link(2, "a.conf", "../../dev/null", Some(""));
         assert_eq!(check(vec![], vec![text(0, "a.conf"), relative], &["/0/a.conf"]), 1);
+        let followed =
+            order(Peer::RpiSwap, vec![], vec![text(0, "a.conf"), link(2, "a.conf", "/srv/a", Some("x"))]);
+        assert_eq!((followed.files.len(), followed.warnings.len()), (1, 0), "rpi-swap follows links");
+        assert_eq!(followed.files[0].0, PathBuf::from("/2/a.conf"));
         check(vec![], vec![text(0, ".a.conf"), text(0, "a.txt"), text(0, "conf")], &[]);
     }
 

@@ -74,3 +74,22 @@ fn tuning(variables: &Variables, file: &Path, draft: &mut Draft) {
     let text = "zramd does not set vm.min_free_kbytes; to keep what pop-zram sets, write 1% of RAM into a file in /etc/sysctl.d";
     draft.warn(file, None, text);
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::peer::{Peer, Values, import};
+
+    #[test]
+    fn a_value_that_zramd_does_not_take_becomes_the_default() {
+        for (line, expected) in [
+            ("SWAPPINESS=200", "swappiness = 200"),
+            ("SWAPPINESS=201", "swappiness = 180"),
+            ("PAGE_CLUSTERS=10", "page-cluster = 10"),
+            ("PAGE_CLUSTERS=11", "page-cluster = 0"),
+        ] {
+            let files = [("/etc/pop-zram".into(), format!("{line}\n"))];
+            let toml = import(Peer::PopZram, &files, &Values::default()).toml;
+            assert!(toml.lines().any(|found| found == expected), "{line}: {toml}");
+        }
+    }
+}

@@ -58,3 +58,27 @@ fn planned(toml: &str, ram_kib: u64) -> Plan {
     let facts = Facts { memory, cpus: 1, page_size: 4096, ..Facts::default() };
     plan::plan(&settings, Vec::new(), &facts, Activation::Direct)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubtful_size_is_reported_if_it_is_one_on_the_machine_or_on_any() {
+        for (size, ram_kib, is_doubtful) in [
+            ("1", None, true),
+            ("16", None, false),
+            ("16", Some(RAM_KIB), true),
+            ("64", Some(RAM_KIB), false),
+        ] {
+            let toml = format!("[zram0]\nzram-size = {size}\n");
+            let [refused, doubtful] = refused_and_doubtful(&toml, ram_kib);
+            assert_eq!((refused.len(), doubtful.len()), (0, usize::from(is_doubtful)), "{size}, {ram_kib:?}");
+        }
+    }
+
+    #[test]
+    fn a_size_by_the_number_of_cpus_is_refused_on_no_machine() {
+        assert!(refused("[zram0]\nzram-size = \"cpus * 512\"\n").is_empty());
+    }
+}

@@ -184,3 +184,22 @@ fn number(setting: &Setting, draft: &mut Draft) -> Option<f64> {
 fn was(setting: Option<&Setting>, name: &str, default: &str) -> String {
     setting.map_or_else(|| format!("{name} is not set: {default}"), Setting::text)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::peer::{Peer, Values, import};
+
+    #[test]
+    fn a_number_below_zero_and_an_infinite_one_become_the_default() {
+        for (lines, size, warnings) in [
+            ("RamMultiplier=0.5\nMaxSizeMiB=512", "min(ram * 0.5, 512)", 0),
+            ("RamMultiplier=-1", "min(ram * 1, 2048)", 1),
+            ("MaxSizeMiB=inf", "min(ram * 1, 2048)", 1),
+        ] {
+            let text = format!("[Main]\nMechanism=zram\n[Zram]\n{lines}\n");
+            let imported = import(Peer::RpiSwap, &[("/f".into(), text)], &Values::default());
+            assert!(imported.toml.contains(&format!("\nzram-size = \"{size}\"\n")), "{}", imported.toml);
+            assert_eq!(imported.warnings.len(), warnings, "{:?}", imported.warnings);
+        }
+    }
+}

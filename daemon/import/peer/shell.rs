@@ -202,9 +202,19 @@ mod tests {
 
     #[test]
     fn what_a_shell_would_have_to_run_is_left_out() {
-        for line in
-            ["SIZE=$((2*1024))", "SIZE=\"`nproc`\"", "A=1; rm -rf /", "A=1 B=2", "A = 1", "A='x", "A=(1 2)"]
-        {
+        for line in [
+            "SIZE=$((2*1024))",
+            "SIZE=\"`nproc`\"",
+            "A=1; rm -rf /",
+            "A=1&reboot",
+            "A=1 B=2",
+            "A = 1",
+            "=1",
+            "A-B=1",
+            "A='x",
+            "A=(1 2)",
+            "A=(1)",
+        ] {
             assert!(assignment(line).is_err(), "{line}");
         }
     }
@@ -217,5 +227,23 @@ mod tests {
         assert_eq!(variables.get("SIZE").unwrap().value, "2");
         assert!(draft.warnings[0].text.contains("PERCENT?"));
         assert!(!draft.warnings[1].text.contains('?'));
+    }
+
+    #[test]
+    fn a_priority_that_swapon_does_not_take_becomes_the_default() {
+        for (value, expected, warnings) in [
+            ("-2", 100, 1),
+            ("-1", -1, 0),
+            ("0", 0, 0),
+            ("32767", 32767, 0),
+            ("32768", 100, 1),
+            ("high", 100, 1),
+        ] {
+            let mut draft = Draft::default();
+            let variable =
+                Variable { file: "/f".into(), line: 1, name: "PRIORITY".to_owned(), value: value.to_owned() };
+            let found = priority(Some(&variable), 100, &mut draft);
+            assert_eq!((found, draft.warnings.len()), (expected, warnings), "{value}");
+        }
     }
 }

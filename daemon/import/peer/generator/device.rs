@@ -409,3 +409,29 @@ impl<'a> Translator<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::peer::{Peer, Values, import};
+
+    #[test]
+    fn a_value_out_of_range_switches_the_device_off_or_is_left_out() {
+        for (lines, expected) in [
+            ("zram-fraction = 0.1", "zram-fraction = 0.1"),
+            ("zram-fraction = -0.5", "enabled = false"),
+            ("zram-fraction = inf", "enabled = false"),
+            ("host-memory-limit = 8796093022207", "host-memory-limit = 8796093022207"),
+            ("host-memory-limit = 8796093022208", "host-memory-limit = \"none\""),
+            ("host-memory-limit = lots", "enabled = false"),
+            ("swap-priority = 5", "swap-priority = 5"),
+            (
+                "mount-point = /srv/a\nswap-priority = 5",
+                "# swap-priority = 5 (has no effect for a file system)",
+            ),
+        ] {
+            let files = [("/f".into(), format!("[zram0]\n{lines}\n"))];
+            let toml = import(Peer::ZramGenerator, &files, &Values::default()).toml;
+            assert!(toml.lines().any(|line| line == expected), "{lines}: {toml}");
+        }
+    }
+}

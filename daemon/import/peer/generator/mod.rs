@@ -152,3 +152,16 @@ impl Device {
         self.keys.insert(key, setting);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_those_above_all_sections_and_ram_is_none() {
+        let text = "set!a = echo 1\nset!ram = echo 2\nb = echo 3\n[zram0]\nset!c = echo 4\n";
+        let found = programs(&[("/f".into(), text.to_owned())]);
+        let [Program { line: 1, name, command, .. }] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((name.as_str(), command.as_str()), ("a", "echo 1"));
+    }
+}

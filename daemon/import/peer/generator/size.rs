@@ -136,6 +136,7 @@ mod tests {
             ("50% + 1", "50 % + 1", 0),
             ("m% + 1", "4 % + 1", 0),
             ("7k%-2", "7e3 %-2", 1),
+            ("1e3+4G", "1e3+4e9", 1),
             ("ram%7", "ram%7", 0),
             ("2GiB", "2GiB", 1),
             ("50%", "50%", 1),
@@ -156,7 +157,10 @@ mod tests {
         {
             assert!(translate(value, &given()).is_err(), "{value}");
         }
+        let why = translate("n * RAM", &given()).unwrap_err();
+        assert!(why.contains("there is no `RAM`"), "`n` is known: {why}");
     }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
