@@ -167,3 +167,26 @@ pub const FIGURES: &[Figure] = &[
     figure("SameShare", gauge("", Unit::None, |view| Some(view.stats.derived.same_share.into()), "Share of the stored pages that hold one repeated word, 0 to 1."), ""),
     labelled("Swap used", figure("SwapUsedBytes", gauge("device_swap_used", Unit::Bytes, |view| view.swap.map(|swap| swap.used_bytes.into()), "Swap slots in use."), "0 while the swap is off. As `UsedBytes` of org.zramd1.Swap.")),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_backing_device_need_one() {
+        let mut view = DeviceView::default();
+        view.stats.memory.orig_data_size = 8192;
+        view.stats.derived.compression_ratio = 2.5;
+        view.stats.backing.used_bytes = 4096;
+        let values = |view: &DeviceView| {
+            ["OriginalDataBytes", "CompressionRatio", "BackingBytes"]
+                .map(|name| ((named(name).metric.value)(view), named(name).value(view)))
+        };
+        let (stored, ratio) = (Value::Count(8192), Value::Real(2.5));
+        let known = [(Some(stored), stored), (Some(ratio), ratio)];
+        assert_eq!(values(&view), [known[0], known[1], (None, Value::Count(0))]);
+        view.backing_device = "sda2".to_owned();
+        let backing = Value::Count(4096);
+        assert_eq!(values(&view), [known[0], known[1], (Some(backing), backing)]);
+    }
+}

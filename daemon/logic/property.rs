@@ -296,3 +296,60 @@ impl Properties for RamdiskView {
         .into_iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Code, Finding, Level};
+
+    fn snapshot() -> Snapshot {
+        let swapped = DeviceView { swap: Some(SwapView::default()), ..DeviceView::default() };
+        let mounted = DeviceView { mount: Some(MountView::default()), ..DeviceView::default() };
+        Snapshot {
+            devices: vec![swapped, mounted],
+            zswap: Some(ZswapView::default()),
+            ramdisks: vec![RamdiskView::default()],
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn settings_and_problems_are_news_and_amounts_are_not() {
+        let changes: [(&str, fn(&mut Snapshot), bool); 15] = [
+            ("nothing", |_| {}, false),
+            (
+                "a problem",
+                |now| now.problems.push(Finding::new(Level::Note, Code::SwapOff, "zram0", "", "")),
+                true,
+            ),
+            ("memory of the machine", |now| now.memory.available_bytes = 1, false),
+            ("zswap", |now| now.zswap.as_mut().unwrap().enabled = true, true),
+            ("what zswap holds", |now| now.zswap.as_mut().unwrap().original_data_bytes = 1, false),
+            ("another device", |now| now.devices.push(DeviceView::default()), true),
+            ("the size of a device", |now| now.devices[0].disk_size_bytes = 1, true),
+            ("what a device holds", |now| now.devices[0].stats.memory.orig_data_size = 1, false),
+            ("swap that is off", |now| now.devices[0].swap = None, true),
+            ("use of swap", |now| now.devices[0].swap.as_mut().unwrap().used_bytes = 1, false),
+            ("a mount that is gone", |now| now.devices[1].mount = None, true),
+            ("the size of a mount", |now| now.devices[1].mount.as_mut().unwrap().size_bytes = 1, true),
+            ("use of a mount", |now| now.devices[1].mount.as_mut().unwrap().used_bytes = 1, false),
+            ("the size of a RAM disk", |now| now.ramdisks[0].size_bytes = 1, true),
+            ("use of a RAM disk", |now| now.ramdisks[0].used_bytes = 1, false),
+        ];
+        for (what, change, is_news) in changes {
+            let mut now = snapshot();
+            change(&mut now);
+            assert_eq!(has_news(&Arc::new(snapshot()), &Arc::new(now)), is_news, "{what}");
+        }
+    }
+
+    #[test]
+    fn swap_that_is_off_has_the_priority_minus_one() {
+        let on = SwapView { priority: 5, ..SwapView::default() };
+        for (swap, expected) in [(None, -1), (Some(on), 5)] {
+            let mut all = <Option<SwapView>>::all();
+            let priority = all.find(|property| property.name == "Priority").unwrap();
+            assert_eq!(priority.value(&swap), Value::I32(expected));
+        }
+    }
+}

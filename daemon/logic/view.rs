@@ -154,3 +154,23 @@ pub struct UnitChange {
     /// Targets of symbolic links.
     pub links: BTreeMap<String, Option<String>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+
+    #[test]
+    fn what_is_wrong_is_known_by_section_and_errors_by_line() {
+        let text = "[zram0]\nzram-size = \"64MiB\"\ncolour = 1\n[zram1]\nswap-priority = 99999\n";
+        let loaded = load(&[("/z.toml".into(), text.to_owned())], "");
+        let view = View::on(&loaded, &Variables { ram_mib: 4096.0, swap_mib: 0.0, cpus: 4.0 });
+        let lines = |section: &str| view.of_section(section).map(Finding::line).collect::<Vec<_>>();
+        assert_eq!(["zram0", "zram1", "zram2"].map(lines), [vec![3], vec![5], vec![]]);
+        let [error] = &view.errors()[..] else { panic!("{:?}", view.findings) };
+        assert!(error.starts_with("/z.toml:5:"), "{error}");
+        let is_size = |setting: &Setting| setting.section == "zram0" && setting.key == "zram-size";
+        assert!(view.settings.iter().any(is_size), "{:?}", view.settings);
+        assert_eq!(View::of(&loaded), View { settings: Vec::new(), ..view.clone() });
+    }
+}
