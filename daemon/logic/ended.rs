@@ -518,6 +518,12 @@ mod tests {
         let oomd =
             Log::parse(&oomd(60, "Killed /a.slice/b.scope due to memory pressure for /a.slice being 80.00%"));
         assert_eq!((by(Some(&oomd), Some(0)), by(Some(&oomd), Some(1))), (1, 2));
+        for (kills, begin) in
+            [(1, "the kernel has ended a program since"), (2, "the kernel has ended 2 programs since")]
+        {
+            let found = findings(None, Some(kills), "all is empty", |_| String::new());
+            assert!(found[0].message.starts_with(begin), "{found:?}");
+        }
         assert_eq!(kills("nr_free_pages 1\noom_kill 3\nnuma_hit 5\n"), Some(3));
         assert_eq!((kills("oom_kill_x 3\n"), kills("oom_kill x\n"), kills("")), (None, None, None));
     }

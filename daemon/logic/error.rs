@@ -230,4 +230,28 @@ mod tests {
             assert_eq!(kind.exit_status().code(), code, "{kind:?}");
         }
     }
+
+    #[test]
+    fn sentences_are_joined_and_what_only_root_may_read_stays_apart() {
+        let second = Error::new(ErrorKind::Busy, "zram1 is busy").with_private("/srv/x: EIO");
+        let both = Error::failed("zram0 failed").join(second);
+        assert_eq!((both.kind, both.message.as_str()), (ErrorKind::Failed, "zram0 failed; zram1 is busy"));
+        assert_eq!(both.private, "/srv/x: EIO");
+        assert_eq!(both.full(), "zram0 failed; zram1 is busy; /srv/x: EIO");
+        assert_eq!(Error::failed("zram0 failed").full(), "zram0 failed");
+    }
+
+    #[test]
+    fn what_another_request_would_avoid_is_no_problem_of_the_machine() {
+        for (kind, is_slip) in [
+            (ErrorKind::NotFound, true),
+            (ErrorKind::LosesContents, true),
+            (ErrorKind::Busy, true),
+            (ErrorKind::Failed, false),
+            (ErrorKind::StoreFull, false),
+            (ErrorKind::SnapshotCorrupt, false),
+        ] {
+            assert_eq!(kind.is_slip(), is_slip, "{kind:?}");
+        }
+    }
 }

@@ -374,6 +374,44 @@ mod tests {
     }
 
     #[test]
+    fn a_file_without_a_line_is_named_alone() {
+        let origin = Origin { file: "/proc/cmdline".into(), ..Origin::default() };
+        assert_eq!(Finding::error(origin, "it has a mistake").one_line(), "/proc/cmdline: it has a mistake");
+    }
+
+    #[test]
+    fn nearly_full_is_95_percent_of_a_limit() {
+        for (used, limit, expected) in [
+            (9500, 10_000, true),
+            (9499, 10_000, false),
+            (10_000, 10_000, true),
+            (0, 10_000, false),
+            // No limit.
+            (0, 0, false),
+            (9500, 0, false),
+        ] {
+            assert_eq!(is_nearly_full(used, limit), expected, "{used} of {limit}");
+        }
+    }
+
+    #[test]
+    fn a_finding_is_the_same_with_another_message_but_not_of_another_key() {
+        let finding = |code, object: &str, key: &str, message: &str| {
+            let place = Origin { key: key.to_owned(), ..Origin::default() };
+            Finding { place: Some(place), ..Finding::new(Level::Note, code, object, message, "") }
+        };
+        let known = finding(Code::Overridden, "zram0", "zram0.zram-size", "64 MiB");
+        assert!(known.is_same(&finding(Code::Overridden, "zram0", "zram0.zram-size", "96 MiB")));
+        for other in [
+            finding(Code::OverrideOrphaned, "zram0", "zram0.zram-size", "64 MiB"),
+            finding(Code::Overridden, "zram1", "zram0.zram-size", "64 MiB"),
+            finding(Code::Overridden, "zram0", "zram0.label", "64 MiB"),
+        ] {
+            assert!(!known.is_same(&other), "{other:?}");
+        }
+    }
+
+    #[test]
     fn what_is_known_of_an_object_covers_the_same_and_that_it_differs() {
         let finding = |code, object: &str| Finding::new(Level::Note, code, object, "", "");
         for (code, object, is_added) in [

@@ -76,3 +76,32 @@ impl Outcome {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn an_outcome_says_what_was_done_or_why_it_failed() {
+        let target = Target::Device(0);
+        let change = |detail: &str, errors: &[&str]| {
+            let errors = errors.iter().map(|message| Error::new(ErrorKind::InUse, *message)).collect();
+            Outcome::of(&Change::new(&target, Action::Recreate, detail), errors)
+        };
+        let failed = Outcome::failed(&target, Error::failed("zram0: EIO"));
+        let (in_use, io) = ("org.zramd1.Error.InUse", "org.zramd1.Error.Failed");
+        for (outcome, done, action, error, text) in [
+            (Outcome::new(&target), 0, "", "", "zram0: done"),
+            (failed, 0, "", io, "zram0: EIO"),
+            (change("", &[]), 0, "recreate", "", "zram0: recreate"),
+            (change("size 1 → 2", &[]), 1, "recreate", "", "zram0: recreate (size 1 → 2)"),
+            (change("size 1 → 2", &["it is open"]), 0, "recreate", in_use, "it is open"),
+            (change("", &["it is open", "and stays"]), 0, "recreate", in_use, "it is open; and stays"),
+        ] {
+            assert_eq!((outcome.done.len(), outcome.is_done()), (done, error.is_empty()), "{text}");
+            let expected = ["zram0", action, error, text].map(str::to_owned);
+            assert_eq!(<[String; 4]>::from(outcome.on_the_bus()), expected);
+        }
+    }
+}

@@ -353,6 +353,7 @@ mod tests {
         after.record(&before, Command::SwapOff);
         assert!(after.text("zram1").contains("zram-size = \"96MiB\" # swap off\n"));
         assert_eq!(Overlay::parse(&after.text("zram1")), after);
+        assert_eq!(after.by(), BTreeSet::from([Some(Command::Create), Some(Command::SwapOff)]));
         let rest = after.without(Some(Command::SwapOff));
         let keys: Vec<(&str, Option<Command>)> =
             rest.values.iter().map(|(key, assigned)| (key.as_str(), assigned.command)).collect();
@@ -392,5 +393,40 @@ mod tests {
         overlay.set_text("label", "a\"b\\c\nzram-size = 1");
         assert_eq!(overlay.text("zram1").lines().count(), 3);
         assert_eq!(Overlay::parse(&overlay.text("zram1")), overlay);
+    }
+
+    fn overridden(object: &str, key: &str, value: &str, standing: Standing) -> Override {
+        let [object, key, value] = [object, key, value].map(str::to_owned);
+        Override { object, key, value, standing, ..Override::default() }
+    }
+
+    #[test]
+    fn a_section_is_switched_off_by_one_value_of_one_key() {
+        for (key, value, expected) in
+            [("enabled", "false", true), ("enabled", "true", false), ("yield", "false", false)]
+        {
+            let found = overridden("zram0", key, value, Standing::InForce);
+            assert_eq!(found.switches_off(), expected, "{key} = {value}");
+        }
+    }
+
+    #[test]
+    fn each_override_is_a_note_and_a_section_that_was_created_is_one() {
+        let found = findings(&[
+            overridden("zram0", "zram-size", "1", Standing::InForce),
+            overridden("zram0", "label", "\"a\"", Standing::Broken),
+            overridden("zram1", "zram-size", "1", Standing::Orphaned),
+            overridden("zram2", "zram-size", "1", Standing::Created),
+            overridden("zram2", "label", "\"a\"", Standing::Created),
+        ]);
+        let found: Vec<(Code, &str)> =
+            found.iter().map(|found| (found.code, found.object.as_str())).collect();
+        let expected = [
+            (Code::Overridden, "zram0"),
+            (Code::Overridden, "zram0"),
+            (Code::OverrideOrphaned, "zram1"),
+            (Code::CreatedAtRuntime, "zram2"),
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -125,3 +125,15 @@ fn render_one(finding: &Finding, renderer: &Renderer) -> String {
     }
     renderer.render(&[group])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_for_names_that_are_not_listed() {
+        let names: Vec<String> = (1..=21).map(|number: u32| format!("zram{number}")).collect();
+        assert!(listed(&names[..20]).ends_with(", zram19, zram20"));
+        assert!(listed(&names).ends_with(", zram19, zram20, …"));
+    }
+}
