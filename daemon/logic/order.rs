@@ -492,6 +492,7 @@ mod tests {
             (&[][..], "which verb"),
             (&["frob"], "frob"),
             (&["kept", "save", "data", "--boredom"], "daemon-reload"),
+            (&["kept", "save", "data", "--to", "/x"], "daemon-reload"),
             (&["maintain", "--asked", "maintenance"], "daemon-reload"),
             (&["drain", "zram0"], "name"),
             (&["drain", r#"{"force":true}"#], "force"),
@@ -534,5 +535,29 @@ mod tests {
         assert!(check(Benchmark::default()) && check(threads(8)) && check(seconds(0.5)));
         assert!(!check(threads(0)) && !check(threads(9)));
         assert!(!check(seconds(0.4)) && !check(seconds(601.0)) && !check(seconds(f64::NAN)));
+    }
+
+    #[test]
+    fn work_is_named_after_what_it_is_about() {
+        for (words, name) in [
+            (&["benchmark"][..], "benchmark"),
+            (&["maintain"], "maintenance"),
+            (&["hook", "data", r#"{"hook":"pre-save","reason":"stop"}"#], "hook-data"),
+            (&["save", "data"], "ramdisk-data"),
+            (&["refresh", "data"], "ramdisk-data"),
+            (&["drain"], ""),
+        ] {
+            let order = parsed(words).unwrap();
+            assert_eq!(order.work(), name, "{words:?}");
+            let disk = order.ramdisk().map(|disk| disk.name.as_str());
+            assert_eq!(disk, name.strip_prefix("ramdisk-"), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn the_timer_of_the_benchmark_measures_only_while_the_machine_is_idle() {
+        let idle = Benchmark { idle: true, ..Benchmark::default() };
+        assert_eq!(Order::of_timer(BENCHMARK), Some(Order::Benchmark(idle)));
+        assert_eq!(Order::of_timer("ramdisk-data"), None);
     }
 }

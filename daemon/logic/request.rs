@@ -275,3 +275,28 @@ impl RamdiskRequest {
         if self.number.is_some() { "zram" } else { "tmpfs" }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_named_with_their_values() {
+        let choice = |name: &str| Choice::Named(Algorithm::parse(name).unwrap());
+        for (values, compressors, expected) in [
+            (
+                vec![(Tunable::Swappiness, "150"), (Tunable::PageCluster, "0")],
+                vec![],
+                "vm.swappiness 150, vm.page-cluster 0",
+            ),
+            (
+                vec![(Tunable::Zswap, "Y")],
+                vec![choice("zstd"), choice("lz4")],
+                "zswap.compressor zstd or lz4, zswap.enabled Y",
+            ),
+        ] {
+            let values = values.into_iter().map(|(tunable, value)| (tunable, value.to_owned())).collect();
+            assert_eq!(VmRequest { values, compressors }.to_string(), expected);
+        }
+    }
+}

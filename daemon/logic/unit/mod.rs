@@ -433,3 +433,50 @@ impl Unit {
         self.text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{MountRequest, RamdiskRequest, VmRequest};
+    use crate::vm::Tunable;
+
+    #[test]
+    fn each_kind_of_request_has_its_unit() {
+        let settings = |tunable, value: &str| {
+            let values = vec![(tunable, value.to_owned())];
+            Request::Vm(VmRequest { values, compressors: Vec::new() })
+        };
+        let disk = |number| {
+            let mount = MountRequest {
+                mount_point: "/srv/a".to_owned(),
+                options: String::new(),
+                mode: None,
+                uid: None,
+                gid: None,
+            };
+            Request::Ramdisk(RamdiskRequest {
+                name: "data".to_owned(),
+                size: 1 << 20,
+                inodes: None,
+                mount,
+                huge: None,
+                number,
+                required: false,
+                keep: None,
+            })
+        };
+        for (request, activates, mounts) in [
+            (settings(Tunable::Swappiness, "150"), "zramd-vm.service", "zramd-vm.service"),
+            (settings(Tunable::Zswap, "Y"), "zramd-zswap.service", "zramd-zswap.service"),
+            (settings(Tunable::Zswap, "N"), "zramd-zswap.service", "zramd-zswap.service"),
+            (disk(None), "srv-a.mount", "srv-a.mount"),
+            // On zram, its options are those of the mount at the private place.
+            (disk(Some(3)), "srv-a.mount", "run-zramd-ramdisk-data.mount"),
+        ] {
+            assert_eq!(
+                (activating_unit(&request).as_str(), mounting_unit(&request).as_str()),
+                (activates, mounts)
+            );
+        }
+    }
+}

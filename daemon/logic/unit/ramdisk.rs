@@ -246,6 +246,7 @@ pub fn ramdisk_of_unit(text: &str) -> Option<UnitRamdisk> {
 
 #[cfg(test)]
 mod tests {
+    use crate::ramdisk::Mode;
     use crate::unit::ramdisk::*;
 
     #[test]
@@ -286,5 +287,30 @@ mod tests {
     fn paths_are_quoted_as_systemd_does_it() {
         assert_eq!(quoted("/a"), "/a");
         assert_eq!(quoted("/a b\"c\\"), r#""/a b\"c\\""#);
+    }
+
+    #[test]
+    fn a_save_may_be_late_by_a_tenth_of_its_interval() {
+        for (seconds, delay, accuracy) in
+            [(5, "1s", "1s"), (60, "6s", "6s"), (600, "1min", "1min"), (7200, "12min", "1min")]
+        {
+            let keep = KeepSettings {
+                mode: Mode::Snapshot,
+                store: "/srv/a".to_owned(),
+                generations: 3,
+                save_interval: Some(seconds),
+                on_failure: None,
+                seed: false,
+                pre_save: Vec::new(),
+                post_restore: Vec::new(),
+                hook_time_limit: 60,
+                time_limit: 600,
+            };
+            let files = saving_files("data", &keep);
+            let timer = files.iter().find(|file| file.path == saving_timer("data")).unwrap();
+            let Contents::Text(text) = &timer.contents else { panic!("{timer:?}") };
+            let expected = format!("RandomizedDelaySec={delay}\nAccuracySec={accuracy}\n");
+            assert!(text.ends_with(&expected), "{seconds}: {text}");
+        }
     }
 }
