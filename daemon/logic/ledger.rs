@@ -265,6 +265,15 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_an_hour_later_comes_back_an_hour_later() {
+        let mut ledger = Ledger::first(at("a", 24));
+        ledger.settle(100 * MIB, at("a", 24));
+        ledger.settle(10 * MIB, at("a", 25));
+        assert_eq!(again(&ledger, at("a", 48)).spent(), 10 * MIB);
+        assert_eq!(again(&ledger, at("a", 49)).spent(), 0);
+    }
+
+    #[test]
     fn a_run_that_was_killed_counts_as_if_it_had_written_everything() {
         let mut ledger = Ledger::first(at("a", 24));
         ledger.reserve(100 * MIB);

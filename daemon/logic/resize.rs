@@ -127,6 +127,7 @@ mod tests {
     use crate::resize::*;
 
     const GIB: u64 = 1 << 30;
+    const MIB: u64 = 1 << 20;
 
     fn seen() -> Seen {
         Seen { number: 0, size: 4 * GIB, wanted: 8 * GIB, used: GIB, swap: true, added: 0 }
@@ -147,6 +148,9 @@ mod tests {
             (Seen { swap: false, used: 0, ..seen() }, Step::Offer, Step::Offer),
             (Seen { swap: false, used: 0, wanted: 2 * GIB, ..seen() }, Step::Offer, Step::Offer),
             (Seen { added: 2 * GIB, ..seen() }, Step::Offer, Step::Add(2 * GIB)),
+            // A second device has 64 MiB at least.
+            (Seen { size: GIB, wanted: GIB + 64 * MIB, ..seen() }, Step::Offer, Step::Add(64 * MIB)),
+            (Seen { size: GIB, wanted: GIB + 63 * MIB, ..seen() }, Step::Offer, Step::Offer),
         ];
         for (seen, reported, applied) in cases {
             assert_eq!(step(&seen, OnChange::Report), Some(reported));
@@ -161,6 +165,7 @@ mod tests {
         let offered = decide(&seen(), OnChange::Report).unwrap();
         let found = findings(std::slice::from_ref(&offered), |_| Some(4 * GIB));
         assert_eq!((found[0].code, found[0].object.as_str()), (Code::MemoryChanged, "zram0"));
+        assert!(found[0].remedy.starts_with("run `zramdctl reload`, "), "{found:?}");
         let odd = Resize { from: 4 * GIB - 5, ..offered.clone() };
         assert_eq!(findings(&[odd], |_| Some(4 * GIB)).len(), 1);
         assert_eq!(findings(&[offered], |_| Some(8 * GIB)), []);

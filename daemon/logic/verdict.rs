@@ -378,6 +378,14 @@ mod tests {
     }
 
     #[test]
+    fn each_profile_is_known_by_its_word() {
+        for profile in Profile::ALL {
+            assert_eq!(Profile::parse(profile.word()), Some(profile));
+        }
+        assert_eq!(Profile::parse("Latency"), None);
+    }
+
+    #[test]
     fn every_architecture_has_a_cpu() {
         assert_eq!(key().cpu, "Some CPU");
         assert_eq!(cpu_model("CPU implementer\t: 0x41\nCPU part\t: 0xd08\n"), "0x41 0xd08");

@@ -183,4 +183,19 @@ mod tests {
             assert_eq!(watermark_scale_factor(gib << 20), expected, "{gib} GiB");
         }
     }
+
+    #[test]
+    fn options_of_the_kernel_are_read_as_the_kernel_reads_them() {
+        for (cmdline, tunable, expected) in [
+            ("quiet zswap.enabled=1", Tunable::Zswap, Some("Y")),
+            ("zswap.enabled=off", Tunable::Zswap, Some("N")),
+            ("zswap.enabled=1 zswap.enabled=0", Tunable::Zswap, Some("N")),
+            ("zswap.shrinker-enabled=y", Tunable::ZswapShrinker, Some("Y")),
+            // A number, not a switch.
+            ("zswap.max_pool_percent=1", Tunable::ZswapMaxPool, Some("1")),
+            ("zswap.enabled xzswap.enabled=1", Tunable::Zswap, None),
+        ] {
+            assert_eq!(tunable.on_cmdline(cmdline).as_deref(), expected, "{cmdline}");
+        }
+    }
 }

@@ -233,6 +233,8 @@ mod tests {
             (Conditions { rotates: Some(true), ..LAPTOP }, HARD_DISK),
             (Conditions { disk_swap_bytes: 0, ..LAPTOP }, NO_DISK),
             (Conditions { disk_swap_bytes: 15 * GIB, ..LAPTOP }, SOLID_STATE),
+            (Conditions { disk_swap_bytes: 16 * GIB / 10 * 9, ..LAPTOP }, SOLID_STATE),
+            (Conditions { disk_swap_bytes: 16 * GIB / 10 * 9 - 1, ..LAPTOP }, SMALL),
             (Conditions { disk_swap_bytes: 8 * GIB, ..LAPTOP }, SMALL),
             (Conditions { in_the_clear: true, ..LAPTOP }, IN_THE_CLEAR),
             (Conditions { has_shrinker: false, ..LAPTOP }, NO_SHRINKER),
@@ -251,6 +253,8 @@ mod tests {
         assert!(both.sentence().starts_with("Both zram and zswap are on, and zram is to go: "));
         let none = Conditions { disk_swap_bytes: 0, ..both };
         assert!(none.sentence().starts_with("Both zram and zswap are on, and zswap is to go: "));
+        let one = Conditions { zram_is_on: true, ..LAPTOP };
+        assert!(one.sentence().starts_with("zswap suits this machine: "));
         let hibernates = Conditions { hibernates: true, ..LAPTOP };
         assert!(hibernates.sentence().ends_with("and keeps working."));
     }
@@ -279,6 +283,17 @@ mod tests {
             assert!(lines.contains(&expected.to_owned()), "{fs_type} {version:?}: {lines:#?}");
             assert!(lines.iter().any(|line| line.contains(">>/etc/fstab")), "{lines:#?}");
         }
+        let file = "echo '/swapfile none swap defaults 0 0' >>/etc/fstab";
+        let created = "mkswap --file /swapfile --size 16G";
+        assert_eq!(commands(&place("ext4", (2, 41))), [created, file, "swapon /swapfile"]);
+        // On btrfs, it is in a subvolume of its own.
+        let expected = [
+            "btrfs subvolume create /swap",
+            "mkswap --file /swap/swapfile --size 16G",
+            "echo '/swap/swapfile none swap defaults 0 0' >>/etc/fstab",
+            "swapon /swap/swapfile",
+        ];
+        assert_eq!(commands(&place("btrfs", (2, 41))), expected);
     }
 
     /// The document has each row, with the way that is chosen.
