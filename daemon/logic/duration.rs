@@ -97,4 +97,10 @@ mod tests {
             assert_eq!(parse(&text(span)), Some(span), "{}", text(span));
         }
     }
+
+    #[test]
+    fn microseconds_are_whole_and_stay_in_range() {
+        assert_eq!(micros(Duration::from_nanos(1_500_999)), 1500);
+        assert_eq!(micros(Duration::MAX), u64::MAX);
+    }
 }

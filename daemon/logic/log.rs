@@ -304,10 +304,13 @@ mod tests {
         assert_eq!(context.level, Some(Level::Debug));
         assert_eq!(context.fields, BTreeMap::from([("ZRAMD_JOB".to_owned(), "17".to_owned())]));
         assert_eq!(Context::parse(&context.json()), context);
-        let long = "ä".repeat(LONGEST);
-        let fields = BTreeMap::from([("ZRAMD_JOB".to_owned(), long)]);
-        let context = Context::parse(&Context { fields, ..Context::default() }.json());
-        assert_eq!(context.fields["ZRAMD_JOB"].len(), LONGEST);
+        // A value is not cut within a letter.
+        for (begin, length) in [("", LONGEST), ("a", LONGEST - 1)] {
+            let long = format!("{begin}{}", "ä".repeat(LONGEST));
+            let fields = BTreeMap::from([("ZRAMD_JOB".to_owned(), long)]);
+            let context = Context::parse(&Context { fields, ..Context::default() }.json());
+            assert_eq!(context.fields["ZRAMD_JOB"].len(), length);
+        }
         for wrong in ["", "{", "[]", r#"{"level":"loud"}"#, "null"] {
             assert_eq!(Context::parse(wrong), Context::default(), "{wrong}");
         }

@@ -132,4 +132,10 @@ mod tests {
         let end = Source::new(Path::new("f"), text).origin(text.len()..text.len() + 9, "k");
         assert_eq!((end.line, end.column, end.width), (3, 5, 1));
     }
+
+    #[test]
+    fn a_position_within_a_letter_is_that_of_the_letter() {
+        let origin = Source::new(Path::new("f"), "aż").origin(2..2, "k");
+        assert_eq!((origin.column, origin.width, origin.offset), (2, 1, 1));
+    }
 }

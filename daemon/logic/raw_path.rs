@@ -68,3 +68,22 @@ impl fmt::Debug for RawPath {
         write!(f, "\"{}\"", self.0.escape_ascii())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_compared_byte_by_byte() {
+        let path = RawPath::from("/srv/a");
+        for (text, is_same) in [("/srv/a", true), ("/srv/A", false), ("/srv/a/", false), ("", false)] {
+            let owned = text.to_owned();
+            assert_eq!([path == *text, path == text, path == owned], [is_same; 3], "{text}");
+        }
+        let odd = RawPath::from(b"/srv/\xff".to_vec());
+        assert!(odd.as_bytes() == b"/srv/\xff" && odd != odd.lossy());
+        assert_eq!(BTreeMap::from([(path, 1), (odd, 2)]).get(&b"/srv/\xff"[..]), Some(&2));
+    }
+}

@@ -42,11 +42,27 @@ mod tests {
             ("/var/compressed", "var-compressed"),
             ("/foo/bar-baz", r"foo-bar\x2dbaz"),
             ("/.żupan-ci3pły", r"\x2e\xc5\xbcupan\x2dci3p\xc5\x82y"),
+            ("/srv/a.b/.c", "srv-a.b-.c"),
             ("/mnt/my disk", r"mnt-my\x20disk"),
             ("/mnt/100%", r"mnt-100\x25"),
             ("/dev/disk/by-partuuid/2d54ffa0-01", r"dev-disk-by\x2dpartuuid-2d54ffa0\x2d01"),
         ] {
             assert_eq!(escape_path(path), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_one_form_and_leads_nowhere_else() {
+        for (path, expected) in [
+            ("/", Some("/")),
+            ("//srv/./a//", Some("/srv/a")),
+            ("/srv/..a/...", Some("/srv/..a/...")),
+            ("/srv/../etc", None),
+            ("/..", None),
+            ("srv/a", None),
+            ("", None),
+        ] {
+            assert_eq!(normalised(path).as_deref(), expected, "{path}");
         }
     }
 }
