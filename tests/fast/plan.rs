@@ -14,7 +14,8 @@ use logic::neighbours::programs::{Does, OtherManager};
 use logic::path_kind::PathKind;
 use logic::plan::{self, Activation, Decision, Plan, Step, Taken};
 use logic::proc::{Memory, MountLine, SwapLine};
-use logic::record::{Record, Target};
+use logic::ramdisk::UnitRamdisk;
+use logic::record::{Damaged, Record, Target};
 use proptest::prelude::*;
 
 fn device(initialised: bool, algorithms: &[&str]) -> DeviceFacts {
@@ -250,6 +251,16 @@ fn mount_points_do_not_hide_anything() {
     let text = "[zram0]\nmount-point = \"/a\"";
     let taken = Facts { mounts: vec![mount((8, 1), "/a")], ..facts() };
     check(text, &taken, Some((ErrorKind::Unsafe, "/a ")));
+    // What PID 1 has mounted for us there is no other program's.
+    let disk = "[ramdisk.b]\nmount-point = \"/a\"\nsize = \"9MiB\"";
+    for (mount_point, expected) in [("/a", None), ("/b", Some((ErrorKind::Unsafe, "/a ")))] {
+        let of_unit = UnitRamdisk {
+            name: "b".to_owned(),
+            mount_point: mount_point.to_owned(),
+            ..UnitRamdisk::default()
+        };
+        check(disk, &Facts { unit_ramdisks: vec![of_unit], ..taken.clone() }, expected);
+    }
     let below = Facts { mounts: vec![mount((8, 1), "/a/b")], ..facts() };
     check(text, &below, Some((ErrorKind::Unsafe, "/a/b")));
     let beside = Facts { mounts: vec![mount((8, 1), "/ab")], ..facts() };
@@ -352,6 +363,19 @@ fn missing_features_of_the_machine_are_named() {
     let text = "[zram0]\ncompression-algorithm = \"deflate\"";
     check(text, &facts(), Some((ErrorKind::Unsupported, "lzo-rle, lzo, lz4, zstd")));
     check("[zram0]\ncompression-algorithm = [\"deflate\", \"auto\"]", &facts(), None);
+}
+
+#[test]
+fn a_target_with_a_damaged_record_is_left_as_it_is() {
+    let damaged = Damaged {
+        file: "zram0.json".to_owned(),
+        target: Some(Target::Device(0)),
+        why: "it ends too early".to_owned(),
+    };
+    let facts = Facts { damaged: vec![damaged], ..facts() };
+    let why = "/run/zramd/zram0.json is not a usable record: it ends too early";
+    check("[zram0]", &facts, Some((ErrorKind::Unsafe, why)));
+    check("[zram1]", &facts, None);
 }
 
 #[test]

@@ -272,6 +272,9 @@ fn units_enable_it_before_any_swap() {
     let plan = engine::plan_elsewhere(&machine().process(), &loaded);
     let files: Vec<String> = unit_files(&plan).into_iter().map(|file| file.path).collect();
     assert_eq!(files, ["swap.d/zramd.conf", "swap.target.wants/zramd-zswap.service"]);
+    let auto = load("[zswap]\nenabled = true\ncompressor = \"auto\"\n");
+    let measures = unit_files(&engine::plan_elsewhere(&machine().process(), &auto));
+    assert!(measures.iter().any(|file| file.path == "timers.target.wants/zramd-benchmark.timer"));
     let off = load("[zswap]\nenabled = false\n");
     assert_eq!(unit_files(&engine::plan_elsewhere(&machine().process(), &off)), []);
     // As the unit does, before any swap is active.
