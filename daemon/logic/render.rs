@@ -129,6 +129,16 @@ fn render_one(finding: &Finding, renderer: &Renderer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::Code;
+
+    #[test]
+    fn a_finding_without_a_line_is_one_line() {
+        let found = Finding::new(Level::Warning, Code::SwapOff, "zram0", "zram0 is off", "");
+        assert_eq!(render([&found], false), "warning: zram0 is off\n");
+        let origin = Origin { file: "/proc/cmdline".into(), ..Origin::default() };
+        let found = Finding::error(origin, "it has a mistake");
+        assert_eq!(render([&found], false), "error: /proc/cmdline: it has a mistake\n");
+    }
 
     #[test]
     fn dots_are_for_names_that_are_not_listed() {
