@@ -578,7 +578,7 @@ pub(super) fn ineffective(
         }
     }
     let most = MOST_SWAP_PAGES.saturating_mul(facts.page_size);
-    if is_swap && most > 0 && request.disk_size > most {
+    if is_swap && request.disk_size > most {
         let message = format!(
             "the kernel uses the first {} of swap on a device, and this one has {}",
             human(most),

@@ -21,7 +21,7 @@ use crate::request::{DeviceRequest, Purpose, Request};
 pub fn groups(plan: &mut Plan, facts: &Facts, activation: Activation) {
     let mut groups = Vec::new();
     for item in &mut plan.items {
-        if item.decision != Decision::Planned || matches!(item.request, Some(Request::Vm(_))) {
+        if item.decision != Decision::Planned {
             continue;
         }
         let group = match &item.request {
@@ -110,8 +110,8 @@ fn device_group(
         }
         _ => group.retire = stale.cloned(),
     }
-    let removed = group.retire.as_ref().is_some_and(Record::owns_device) && group.retire.as_ref() == stale;
-    let removed = removed || facts.records.values().any(|record| may_remove(record, number));
+    let removed = group.retire.as_ref().is_some_and(Record::owns_device)
+        || facts.records.values().any(|record| may_remove(record, number));
     if facts.support == Support::NotLoaded {
         group.before.push(Step::LoadModule);
     }

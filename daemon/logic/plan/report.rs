@@ -295,7 +295,7 @@ fn headline(item: &Item) -> String {
             format!("{what} on {}{kept}", request.mount.mount_point)
         }
         Some(Request::Vm(request)) => request.to_string(),
-        None if item.reason.is_empty() => "planned".to_owned(),
+        // Evaluated at boot.
         None => item.reason.clone(),
     }
 }
