@@ -11,6 +11,8 @@ mod ownership;
 pub mod ramdisk;
 pub mod report;
 pub mod step;
+#[cfg(test)]
+mod tests;
 mod vm;
 pub mod wanted;
 mod zswap;
