@@ -332,6 +332,14 @@ fn only_swap_that_is_planned_is_compared_with_other_swap() {
 }
 
 #[test]
+fn what_is_found_for_several_devices_is_reported_once() {
+    let text = "[zram0]\n[zram1]\n[zram2]\n[maintenance]\nrecompress = true\n";
+    let mut old = facts();
+    old.devices.get_mut(&0).unwrap().attributes.remove(&Attribute::RecompAlgorithm);
+    warns(text, &old, Some("this kernel cannot recompress"));
+}
+
+#[test]
 fn a_secondary_algorithm_that_is_not_denser_is_left_out() {
     let text = "[zram0]\nzram-size = \"1GiB\"\ncompression-algorithm = \"zstd\"\nrecompression-algorithm = [\"lz4\", \"zstd(level=9)\"]\n[maintenance]\nrecompress = true\n";
     let plan = plan_of(text, &facts(), Activation::Direct);

@@ -73,16 +73,14 @@ pub fn wanted(settings: &Settings, facts: &Facts) -> (Vec<Item>, Vec<Finding>) {
     problems.extend(check::too_many_swaps(&items, &settings.devices, facts));
     problems.extend(check::overcommitted(&items, &settings.devices, facts));
     problems.extend(check::ramdisks_exceed_memory(&items, &settings.ramdisks, facts));
-    // What stands in [defaults] is found for each device.
-    let mut seen = Vec::new();
-    problems.retain(|problem| {
-        let is_repeated = seen.contains(problem);
-        if problem.key().starts_with("defaults.") && !is_repeated {
-            seen.push(problem.clone());
+    // What stands in [defaults] or [maintenance] is found for each device.
+    let mut found: Vec<Finding> = Vec::new();
+    for problem in problems {
+        if !found.contains(&problem) {
+            found.push(problem);
         }
-        !is_repeated
-    });
-    (items, problems)
+    }
+    (items, found)
 }
 
 /// Bytes of memory that sessions keep, at most a quarter of it: system services and systemd itself keep as much together. 0 without
