@@ -141,3 +141,102 @@ fn undo(request: &DeviceRequest, found: &Found, activation: Activation) -> Vec<U
     }
     undo
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::{plan_of, set_up};
+
+    const SWAP: &str = "[zram0]\nzram-size = 64\nswap-priority = 100\n";
+    const FILES: &str = "[zram0]\nzram-size = 64\nmount-point = \"/srv\"\n";
+    const RAW: &str = "[zram0]\nzram-size = 64\nfs-type = \"none\"\n";
+
+    /// A machine on which this was set up, and zram0 has no record any more.
+    fn without_record(text: &str) -> Facts {
+        Facts { records: [].into(), ..set_up(text) }
+    }
+
+    fn adopted(
+        text: &str,
+        facts: &Facts,
+        found: &Found,
+        activation: Activation,
+    ) -> Result<Option<Record>, String> {
+        let plan = plan_of(text, facts, activation);
+        record(0, &plan, facts, found, activation).map_err(|(_, why)| why)
+    }
+
+    #[test]
+    fn what_pid_1_has_started_is_not_stopped_by_the_undo() {
+        use Activation::{Direct, Managed, Systemd};
+        let (number, mount_point) = (0, "/srv".to_owned());
+        let (reset, swap_off) = (Undo::Reset { number }, Undo::SwapOff { number });
+        let unmount = Undo::Unmount { mount_point, number: Some(number), mounted: None };
+        for (text, activation, expected) in [
+            (SWAP, Direct, vec![reset.clone(), swap_off]),
+            (SWAP, Systemd, vec![reset.clone()]),
+            (FILES, Direct, vec![reset.clone(), unmount]),
+            (FILES, Managed, vec![reset.clone()]),
+            (RAW, Direct, vec![reset]),
+        ] {
+            let record = adopted(text, &without_record(text), &Found::default(), activation);
+            let record = record.unwrap().unwrap();
+            assert_eq!((record.progress, &record.undo), (Progress::Done, &expected), "{text} {activation:?}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_taken_over_only_as_it_is_configured() {
+        let with = |line: &str| format!("{SWAP}{line}\n");
+        for (there, configured, expected) in [
+            (SWAP, SWAP.replace("64", "65"), "its size is 64.0 MiB, and 65.0 MiB is configured"),
+            (SWAP, SWAP.replace("100", "7"), "it is swap with priority 100, and 7 is configured"),
+            // The kernel chooses one.
+            (SWAP, SWAP.replace("100", "-1"), ""),
+            (RAW, SWAP.to_owned(), "it is not in use as swap"),
+            (FILES, FILES.replace("/srv", "/mnt"), "it is not mounted on /mnt as ext4"),
+            (FILES, format!("{FILES}fs-type = \"ext2\"\n"), "it is not mounted on /srv as ext2"),
+            (SWAP, RAW.to_owned(), "it is not in use as raw"),
+            (SWAP, with("compression-algorithm = \"zstd\""), "it uses lzo-rle, which is not configured"),
+        ] {
+            let found = adopted(&configured, &without_record(there), &Found::default(), Activation::Direct);
+            let why = found.map(|record| assert!(record.is_some())).err().unwrap_or_default();
+            assert_eq!(why, expected, "{there} {configured}");
+        }
+        let text = with("compression-algorithm = [\"zstd\", \"lzo-rle\"]");
+        let found = adopted(&text, &without_record(SWAP), &Found::default(), Activation::Direct);
+        assert_eq!(found.unwrap().unwrap().algorithm.unwrap().name, "lzo-rle");
+    }
+
+    #[test]
+    fn write_back_is_taken_over_only_where_it_is_configured() {
+        let found = |backing: &str| Found { backing: backing.to_owned(), has_loop: true, has_crypt: true };
+        let facts = without_record(SWAP);
+        let adopted = |text: &str, backing: &str| adopted(text, &facts, &found(backing), Activation::Systemd);
+        for backing in ["", "none\n"] {
+            assert!(adopted(SWAP, backing).is_ok(), "{backing}");
+        }
+        let why = adopted(SWAP, "/dev/dm-0\n").unwrap_err();
+        assert_eq!(why, "it writes back to /dev/dm-0, which is not configured");
+        let record = adopted(&format!("{SWAP}writeback-file = \"/w\"\n"), "/dev/dm-0\n").unwrap().unwrap();
+        let (number, diskseq) = (0, None);
+        let expected = [
+            Undo::DetachFile { number, diskseq },
+            Undo::CloseCrypt { number, diskseq },
+            Undo::Reset { number },
+        ];
+        assert_eq!(record.undo, expected);
+    }
+
+    #[test]
+    fn a_device_with_a_record_needs_no_other_one() {
+        let mut facts = set_up(SWAP);
+        let adopted = |facts: &Facts| adopted(SWAP, facts, &Found::default(), Activation::Direct);
+        assert_eq!(adopted(&facts), Ok(None));
+        facts.records.get_mut(&Target::Device(0)).unwrap().progress = Progress::Working;
+        assert!(adopted(&facts).is_err_and(|why| why.starts_with("setting it up was interrupted")));
+        facts.records.clear();
+        facts.devices.get_mut(&0).unwrap().initialised = false;
+        assert_eq!(adopted(&facts), Err("it is not set up".to_owned()));
+    }
+}
