@@ -398,6 +398,7 @@ fn create_directories(groups: &mut [Group], facts: &Facts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::tests::{facts, plan_of, set_up, words};
     use crate::request::MountRequest;
 
     fn device(purpose: Purpose) -> DeviceRequest {
@@ -441,6 +442,185 @@ mod tests {
             let can = |activation: &Activation| changed_in_use(present, &wanted, *activation) == wanted;
             let found: Vec<Activation> = all.into_iter().filter(can).collect();
             assert_eq!(found, expected, "{present:?} {wanted:?}");
+        }
+    }
+
+    /// Without systemd, zramd activates the swap itself.
+    #[test]
+    fn a_swap_in_place_is_only_activated_where_that_is_missing() {
+        use Activation::{Direct, Systemd};
+        let (off, on) =
+            ("deactivate swap on /dev/zram0 temporarily", "activate swap on /dev/zram0 with priority");
+        let (five, seven) = (format!("{on} 5"), format!("{on} 7"));
+        for (activation, is_active, priority, expected, is_noted) in [
+            (Direct, true, 5, &[][..], false),
+            (Direct, false, 5, &[five.as_str()], true),
+            (Direct, true, 7, &[off, seven.as_str()], true),
+            // PID 1 activates it, and the record says how.
+            (Systemd, true, 7, &[], true),
+            (Systemd, false, 5, &[], false),
+        ] {
+            let text = |priority| format!("[zram0]\nzram-size = 64\nswap-priority = {priority}");
+            let mut facts = set_up(&text(5));
+            facts.swaps.retain(|_| is_active);
+            let plan = plan_of(&text(priority), &facts, activation);
+            let group = &plan.groups[0];
+            let found = (words(group.expected_steps()), group.resume.is_some());
+            assert_eq!(found, (expected.iter().map(|&step| step.to_owned()).collect(), is_noted));
+            assert_eq!(plan.is_empty(), expected.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_device_in_use_is_set_up_again_only_by_the_one_that_can_free_it() {
+        use Activation::{Direct, Managed, Systemd};
+        let (swap, files) = ("", "mount-point = \"/srv\"");
+        let stop = "run `systemctl stop dev-zram0.swap` first";
+        for (purpose, activation, is_used, is_started_by_us, refused) in [
+            (swap, Direct, true, true, ""),
+            (swap, Direct, true, false, stop),
+            (swap, Direct, false, true, ""),
+            (swap, Systemd, true, false, stop),
+            (swap, Systemd, true, true, stop),
+            (swap, Systemd, false, false, ""),
+            (swap, Managed, true, false, ""),
+            (files, Direct, true, true, "would lose its contents"),
+            (files, Systemd, false, false, "would lose its contents"),
+            (files, Managed, true, false, ""),
+        ] {
+            let text = |mib: u32| format!("[zram0]\nzram-size = {mib}\n{purpose}");
+            let mut facts = set_up(&text(64));
+            facts.swaps.retain(|_| is_used);
+            facts.mounts.retain(|_| is_used);
+            let record = facts.records.get_mut(&Target::Device(0)).unwrap();
+            record.undo.retain(|undo| is_started_by_us || !matches!(undo, Undo::SwapOff { .. }));
+            let plan = plan_of(&text(80), &facts, activation);
+            let (item, case) = (&plan.items[0], format!("{purpose} {activation:?} {is_used}"));
+            assert!(item.reason.contains(refused), "{case}: {}", item.reason);
+            assert_eq!(item.decision == Decision::Refused, !refused.is_empty(), "{case}: {}", item.reason);
+            let is_retired = plan.groups.iter().any(|group| group.retire.is_some());
+            assert_eq!(is_retired, refused.is_empty(), "{case}");
+        }
+    }
+
+    /// Kernels before 6.12 keep the algorithm over a reset: it is set again, or none was set.
+    #[test]
+    fn a_device_that_was_reset_to_be_set_up_again_stays() {
+        use Progress::{Done, Working};
+        let lz4 = "compression-algorithm = \"lz4\"";
+        for (stays, progress, initialised, before, now, expected) in [
+            (true, Working, false, lz4, lz4, true),
+            (true, Working, false, "", "", true),
+            (true, Working, false, "", lz4, true),
+            (true, Working, false, lz4, "", false),
+            (true, Working, true, lz4, lz4, false),
+            (true, Done, false, lz4, lz4, false),
+            (false, Working, false, lz4, lz4, false),
+        ] {
+            let text = |algorithm: &str| format!("[zram0]\nzram-size = 64\n{algorithm}");
+            let mut facts = set_up(&text(before));
+            facts.swaps.clear();
+            facts.devices.get_mut(&0).unwrap().initialised = initialised;
+            let record = facts.records.get_mut(&Target::Device(0)).unwrap();
+            (record.stays, record.progress) = (stays, progress);
+            let group = &plan_of(&text(now), &facts, Activation::Direct).groups[0];
+            assert_eq!(
+                (group.resume.is_some(), group.retire.is_some()),
+                (expected, !expected),
+                "{stays} {progress:?} {initialised} {before} {now}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_device_that_an_interrupted_run_may_still_remove_is_created_again() {
+        let mut facts = facts();
+        facts.devices.insert(1, DeviceFacts { diskseq: Some(8), ..facts.devices[&0].clone() });
+        let undo = vec![Undo::RemoveSpare { number: 1, diskseq: Some(8) }];
+        let target = Target::Device(9);
+        let request = Request::Device(DeviceRequest { number: 9, ..swap(5, "") });
+        facts.records.insert(target.clone(), Record { undo, ..Record::begin(target, request) });
+        let groups = plan_of("[zram0]\n[zram1]", &facts, Activation::Direct).groups;
+        let creates = |number: &u32| {
+            groups.iter().any(|group| group.before.contains(&Step::CreateDevice { number: *number }))
+        };
+        assert_eq!([0, 1, 2].into_iter().filter(creates).collect::<Vec<u32>>(), [1]);
+    }
+
+    #[test]
+    fn each_of_mode_owner_and_group_is_set_before_the_mount() {
+        for (keys, expected) in [
+            ("", None),
+            ("mode = \"0700\"", Some("mode to 0700")),
+            ("owner = 7", Some("owner to 7")),
+            ("group = 7", Some("group to 7")),
+        ] {
+            let text = format!("[zram0]\nzram-size = 64\nmount-point = \"/srv\"\n{keys}");
+            let groups = plan_of(&text, &facts(), Activation::Direct).groups;
+            let steps = words(groups[0].expected_steps());
+            let found = steps.iter().find_map(|step| step.strip_prefix("set the root directory's "));
+            assert_eq!(found, expected, "{keys}");
+        }
+    }
+
+    /// The last of our targets that is removed also removes the directory.
+    #[test]
+    fn a_directory_that_one_target_has_created_is_created_by_each_other_one() {
+        let files = "[zram0]\nzram-size = 64\nmount-point = \"/srv/b\"\n";
+        let mut facts = set_up(files);
+        facts.mounts.clear();
+        let undo = Undo::RemoveDirectory { path: "/srv".to_owned() };
+        facts.records.get_mut(&Target::Device(0)).unwrap().undo.push(undo);
+        let kinds =
+            [("/srv", PathKind::Directory), ("/srv/a", PathKind::Missing), ("/srv/b", PathKind::Directory)];
+        facts.mount_points = kinds.map(|(path, kind)| (path.to_owned(), kind)).into();
+        let text = format!("{files}[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = \"64MiB\"\n");
+        let groups = plan_of(&text, &facts, Activation::Direct).groups;
+        let steps: Vec<String> = groups.iter().flat_map(|group| words(group.expected_steps())).collect();
+        assert_eq!(
+            steps,
+            [
+                "mount /dev/zram0 on /srv/b",
+                "create the directory /srv",
+                "create the directory /srv/a",
+                "mount a tmpfs on /srv/a",
+            ]
+        );
+    }
+
+    /// As in the manual pages of mkfs.
+    #[test]
+    fn file_systems_get_their_label_and_the_options_of_the_user_last() {
+        for (fs_type, flag) in [
+            ("ext2", "-L"),
+            ("ext3", "-L"),
+            ("ext4", "-L"),
+            ("xfs", "-L"),
+            ("btrfs", "-L"),
+            ("f2fs", "-l"),
+            ("vfat", "-n"),
+        ] {
+            let words = mkfs_arguments(fs_type, "mine", &["-v".to_owned()]);
+            assert_eq!(words[words.len() - 3..], [flag, "mine", "-v"], "{fs_type}");
+        }
+        assert_eq!(mkfs_arguments("minix", "mine", &["-v".to_owned()]), ["-v"], "unknown options");
+    }
+
+    #[test]
+    fn a_uuid_is_set_where_mkfs_can_and_the_user_has_set_none() {
+        for (fs_type, options, expected) in [
+            ("ext2", &[][..], Some(["-U", "1-2"])),
+            ("ext4", &["-v"], Some(["-U", "1-2"])),
+            ("btrfs", &[], Some(["-U", "1-2"])),
+            ("xfs", &["-m", "crc=1"], Some(["-m", "uuid=1-2"])),
+            ("vfat", &[], None),
+            ("ext4", &["-U", "random"], None),
+            ("btrfs", &["--uuid", "3-4"], None),
+            ("xfs", &["-m", "crc=1,uuid=3-4"], None),
+        ] {
+            let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+            let found = uuid_arguments(fs_type, "1-2", &options);
+            assert_eq!(found, expected.map(|words| words.map(str::to_owned)), "{fs_type} {options:?}");
         }
     }
 }
