@@ -130,3 +130,179 @@ pub fn tmpfs_options(request: &RamdiskRequest) -> String {
     words.extend(gid.map(|gid| format!("gid={gid}")));
     words.join(",")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Decision;
+    use crate::plan::tests::{facts, mount, plan_of, undo_of, words};
+    use crate::ramdisk::UnitRamdisk;
+    use crate::record::{MountId, Record};
+
+    const PLAIN: &str = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = \"16MiB\"\n";
+    const KEPT: &str = "[ramdisk.a]\nmount-point = \"/srv\"\nsize = \"16MiB\"\npersist = \"snapshot\"\n";
+    const ON_ZRAM: &str =
+        "[ramdisk.a]\nmount-point = \"/srv\"\nsize = \"16MiB\"\npersist = \"snapshot\"\nbackend = \"zram\"\n";
+    const PLACE: &str = "/run/zramd/ramdisk/a";
+    /// Device number of its file system.
+    const OURS: (u32, u32) = (0, 30);
+
+    fn target() -> Target {
+        Target::Ramdisk("a".to_owned())
+    }
+
+    fn request(text: &str) -> RamdiskRequest {
+        let plan = plan_of(text, &facts(), Activation::Direct);
+        let item = plan.item(&target()).unwrap();
+        assert_eq!(item.decision, Decision::Planned, "{text}");
+        let Some(Request::Ramdisk(request)) = &item.request else { panic!("{text}") };
+        request.clone()
+    }
+
+    /// The machine after `text` was set up: the mount at the private place has the ID 10, the visible one 11.
+    fn set_up(text: &str) -> Facts {
+        let request = request(text);
+        let mut facts = Facts { mount_namespace: 1, ..facts() };
+        let id = |id| Some(MountId { namespace: 1, id, ..MountId::default() });
+        let mut record = Record::begin(target(), Request::Ramdisk(request.clone()));
+        record.progress = Progress::Done;
+        record.undo = undo_of(steps(&request));
+        record.set_mounted(PLACE, id(10));
+        record.set_mounted("/srv", id(11));
+        facts.records.insert(target(), record);
+        if request.is_layered() {
+            facts.mounts.push(mount(10, OURS, PLACE, "tmpfs"));
+        }
+        facts.mounts.push(mount(11, OURS, "/srv", "tmpfs"));
+        facts
+    }
+
+    /// Its steps, `anew` if it is set up again, and `noted` if its record is written; or why it is refused.
+    fn planned(text: &str, facts: &Facts) -> Result<Vec<String>, String> {
+        let group = group(&target(), &request(text), facts, Activation::Direct)?;
+        if group.retire.is_some() {
+            return Ok(vec!["anew".to_owned()]);
+        }
+        let noted = group.resume.iter().map(|_| "noted".to_owned());
+        Ok(words(group.after).into_iter().chain(noted).collect())
+    }
+
+    /// The visible mount is another one now.
+    fn covered(facts: &mut Facts, device: (u32, u32)) {
+        facts.mounts.retain(|mount| mount.id != 11);
+        facts.mounts.push(mount(12, device, "/srv", "tmpfs"));
+    }
+
+    fn moved(facts: &mut Facts) {
+        facts.mounts.retain(|mount| mount.id != 11);
+        facts.mounts.push(mount(11, OURS, "/home/moved", "tmpfs"));
+    }
+
+    /// In another mount namespace, IDs are those of other mounts.
+    fn elsewhere(facts: &mut Facts) {
+        facts.mount_namespace = 2;
+        facts.mounts = vec![
+            mount(11, (8, 1), "/home", "ext4"),
+            mount(20, OURS, PLACE, "tmpfs"),
+            mount(21, OURS, "/srv", "tmpfs"),
+        ];
+    }
+
+    #[test]
+    fn a_ram_disk_is_left_mended_or_set_up_again_depending_on_its_mounts() {
+        let shown = ["bind-mount it on /srv", "noted"];
+        let cases: [(&str, fn(&mut Facts), &[&str]); 11] = [
+            (PLAIN, |_| {}, &[]),
+            (KEPT, |_| {}, &[]),
+            // It does not matter which program has mounted it.
+            (KEPT, |facts| covered(facts, OURS), &[]),
+            (KEPT, elsewhere, &[]),
+            (KEPT, |facts| facts.mounts.retain(|mount| mount.id != 11), &shown),
+            (
+                KEPT,
+                |facts| {
+                    facts.mounts.retain(|mount| mount.id != 11);
+                    facts.passthrough.insert("a".to_owned());
+                },
+                &[],
+            ),
+            (KEPT, |facts| facts.mounts.retain(|mount| mount.id != 10), &["anew"]),
+            (PLAIN, |facts| facts.mounts.clear(), &["anew"]),
+            (PLAIN, moved, &["anew"]),
+            (PLAIN, interrupted, &["anew"]),
+            (KEPT, interrupted, &["anew"]),
+        ];
+        for (number, (text, change, expected)) in cases.into_iter().enumerate() {
+            let mut facts = set_up(text);
+            change(&mut facts);
+            let expected = expected.iter().map(|&word| word.to_owned()).collect();
+            assert_eq!(planned(text, &facts), Ok(expected), "{number}");
+        }
+    }
+
+    fn interrupted(facts: &mut Facts) {
+        facts.records.get_mut(&target()).unwrap().progress = Progress::Working;
+    }
+
+    /// What was configured, what is now, what has happened, and the steps or why it is refused.
+    type Case = (&'static str, String, fn(&mut Facts), Result<&'static [&'static str], &'static str>);
+
+    #[test]
+    fn a_change_of_a_ram_disk_in_place_is_noted_or_refused() {
+        let moved_from = KEPT.replace("/srv", "/mnt");
+        let cases: [Case; 8] = [
+            (KEPT, format!("{KEPT}keep = 5\n"), |_| {}, Ok(&["noted"])),
+            (
+                PLAIN,
+                PLAIN.replace("16MiB", "32MiB"),
+                |_| {},
+                Ok(&["remount /srv with nosuid,nodev,size=33554432,mode=0755", "noted"]),
+            ),
+            (KEPT, moved_from, |_| {}, Err("its mount point has changed from /srv")),
+            (KEPT, PLAIN.to_owned(), |_| {}, Err("its backend or persist has changed")),
+            (KEPT, ON_ZRAM.to_owned(), |_| {}, Err("its backend or persist has changed")),
+            (KEPT, KEPT.to_owned(), |facts| covered(facts, (0, 99)), Err("another program has mounted")),
+            (PLAIN, PLAIN.to_owned(), |facts| covered(facts, (0, 99)), Err("another program has mounted")),
+            (KEPT, KEPT.to_owned(), moved, Err("it was moved from /srv to /home/moved")),
+        ];
+        for (before, after, change, expected) in cases {
+            let mut facts = set_up(before);
+            change(&mut facts);
+            match (planned(&after, &facts), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{after}"),
+                (Err(found), Err(expected)) => assert!(found.starts_with(expected), "{after}: {found}"),
+                (found, _) => panic!("{after}: {found:?}"),
+            }
+        }
+    }
+
+    /// What is mounted there may hold data that was never saved; PID 1 and a zram device keep their own.
+    #[test]
+    fn only_a_tmpfs_without_a_record_and_a_unit_is_left_behind() {
+        let at_place = Facts { mounts: vec![mount(10, OURS, PLACE, "tmpfs")], ..facts() };
+        let unit = |name: &str| UnitRamdisk { name: name.to_owned(), ..UnitRamdisk::default() };
+        let of_unit = |name| Facts { unit_ramdisks: vec![unit(name)], ..at_place.clone() };
+        for (text, activation, facts, is_left) in [
+            (KEPT, Activation::Direct, facts(), false),
+            (KEPT, Activation::Direct, at_place.clone(), true),
+            (KEPT, Activation::Systemd, at_place.clone(), false),
+            (KEPT, Activation::Direct, of_unit("a"), false),
+            (KEPT, Activation::Direct, of_unit("b"), true),
+            (ON_ZRAM, Activation::Direct, at_place.clone(), false),
+        ] {
+            let found = group(&target(), &request(text), &facts, activation);
+            assert_eq!(found.is_err(), is_left, "{text} {activation:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn without_systemd_a_ram_disk_on_zram_waits_for_its_device() {
+        for (text, activation, expected) in [
+            (ON_ZRAM, Activation::Direct, Some(Target::Device(0))),
+            (ON_ZRAM, Activation::Systemd, None),
+            (KEPT, Activation::Direct, None),
+        ] {
+            assert_eq!(group(&target(), &request(text), &facts(), activation).unwrap().needs, expected);
+        }
+    }
+}
