@@ -147,6 +147,11 @@ mod tests {
             (Some(16 * MIB + 5), 300 * MIB, GIB, Some(16 * MIB)),
             (Some(16 * MIB), 110 * MIB, GIB, None),
             (Some(4096), 100 * GIB, 200 * GIB, None),
+            (Some(MIB - 1), 100 * GIB, 200 * GIB, None),
+            (Some(MIB), 100 * GIB, 200 * GIB, Some(MIB)),
+            // A tenth of 10 GiB stays free.
+            (Some(GIB), 2 * GIB, 10 * GIB, Some(GIB)),
+            (Some(GIB + 1), 2 * GIB, 10 * GIB, None),
             (None, 0, 0, None),
             (Some(u64::MAX), u64::MAX, u64::MAX, None),
         ] {

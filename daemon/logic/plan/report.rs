@@ -299,3 +299,45 @@ fn headline(item: &Item) -> String {
         None => item.reason.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::plan::Activation;
+    use crate::plan::tests::{facts, plan_of};
+
+    fn device(keys: &str) -> Value {
+        let plan = plan_of(&format!("[zram0]\nzram-size = 64\n{keys}\n"), &facts(), Activation::Direct);
+        serde_json::to_value(report(&plan)).unwrap()["devices"][0].take()
+    }
+
+    #[test]
+    fn each_key_of_a_device_is_in_its_own_field() {
+        let secondary = "compression-algorithm = \"lz4\"\nrecompression-algorithm = [\"lz4hc\", \"zstd\"]";
+        let (disk, file) = ("writeback-device = \"/dev/x\"", "writeback-file = \"/var/w\"");
+        for (keys, field, expected) in [
+            (secondary, "/recompression/0/priority", json!(1)),
+            (secondary, "/recompression/1/priority", json!(2)),
+            (secondary, "/recompression/1/algorithm", json!("zstd")),
+            (disk, "/writeback_device", json!("/dev/x")),
+            (disk, "/writeback_file", Value::Null),
+            (file, "/writeback_device", Value::Null),
+            (file, "/writeback_file", json!("/var/w")),
+            ("options = \"discard=once\"", "/options", json!("discard=once")),
+            ("mount-point = \"/srv\"\noptions = \"noatime\"", "/options", json!("noatime")),
+            ("swap-priority = 7", "/swap_priority", json!(7)),
+            ("mount-point = \"/srv\"", "/swap_priority", Value::Null),
+        ] {
+            assert_eq!(device(keys).pointer(field), Some(&expected), "{keys}");
+        }
+    }
+
+    #[test]
+    fn a_check_has_no_steps() {
+        let plan = plan_of("[zram0]", &facts(), Activation::Direct);
+        let has_steps = |report: PlanReport<'_>| serde_json::to_value(report).unwrap().get("steps").is_some();
+        assert!(has_steps(report(&plan)) && !has_steps(checked(&plan)));
+    }
+}
