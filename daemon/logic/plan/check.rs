@@ -125,19 +125,21 @@ fn size(settings: &DeviceSettings, request: &DeviceRequest, facts: &Facts) -> Op
         let hint = if by_fraction { share } else { WRITE_A_UNIT };
         return Some(Finding::refusal(ErrorKind::Config, origin, reason).remedy(hint));
     }
-    let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
-    if let Some(largest) = largest_size(facts).filter(|largest| request.disk_size > *largest) {
-        let reason = format!(
-            "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM; choose at most {}MiB",
-            human(request.disk_size),
-            human(table),
-            largest.min(storable(facts)?) >> 20
-        );
-        let by_fraction = matches!(settings.size, SizeRule::Fraction { .. });
-        let hint = if by_fraction { share.to_owned() } else { usual_size(1) };
-        return Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint));
+    let storable = storable(facts)?;
+    let largest = largest_size(facts);
+    if request.disk_size <= largest {
+        return None;
     }
-    None
+    let table = (request.disk_size / facts.page_size.max(1)).saturating_mul(SLOT_BYTES);
+    let reason = format!(
+        "a device of {} needs a table of {} before the first page is stored, more than 2 % of this machine's RAM; choose at most {}MiB",
+        human(request.disk_size),
+        human(table),
+        largest.min(storable) >> 20
+    );
+    let by_fraction = matches!(settings.size, SizeRule::Fraction { .. });
+    let hint = if by_fraction { share.to_owned() } else { usual_size(1) };
+    Some(Finding::refusal(ErrorKind::Unsafe, origin, reason).remedy(hint))
 }
 
 fn memory_limit(settings: &DeviceSettings, request: &DeviceRequest) -> Option<Finding> {
@@ -477,10 +479,10 @@ fn without_huge_pages(facts: &Facts) -> String {
     }
 }
 
-/// The size whose slot table takes the allowed share of RAM; `None` if the amount of RAM is unknown.
-fn largest_size(facts: &Facts) -> Option<u64> {
+/// The size whose slot table takes the allowed share of RAM.
+fn largest_size(facts: &Facts) -> u64 {
     let ram = facts.memory.total_kib.saturating_mul(1024);
-    (ram > 0).then(|| (ram / SLOT_TABLE_SHARE / SLOT_BYTES).saturating_mul(facts.page_size))
+    (ram / SLOT_TABLE_SHARE / SLOT_BYTES).saturating_mul(facts.page_size)
 }
 
 /// A RAM disk is refused with its zram device, unless it is set up already. The reason is reported for the device.
