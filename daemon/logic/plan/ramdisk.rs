@@ -187,6 +187,9 @@ mod tests {
         Ok(words(group.after).into_iter().chain(noted).collect())
     }
 
+    /// What happens to the machine.
+    type Change = fn(&mut Facts);
+
     /// The visible mount is another one now.
     fn covered(facts: &mut Facts, device: (u32, u32)) {
         facts.mounts.retain(|mount| mount.id != 11);
@@ -211,7 +214,7 @@ mod tests {
     #[test]
     fn a_ram_disk_is_left_mended_or_set_up_again_depending_on_its_mounts() {
         let shown = ["bind-mount it on /srv", "noted"];
-        let cases: [(&str, fn(&mut Facts), &[&str]); 11] = [
+        let cases: [(&str, Change, &[&str]); 11] = [
             (PLAIN, |_| {}, &[]),
             (KEPT, |_| {}, &[]),
             // It does not matter which program has mounted it.
@@ -245,7 +248,7 @@ mod tests {
     }
 
     /// What was configured, what is now, what has happened, and the steps or why it is refused.
-    type Case = (&'static str, String, fn(&mut Facts), Result<&'static [&'static str], &'static str>);
+    type Case = (&'static str, String, Change, Result<&'static [&'static str], &'static str>);
 
     #[test]
     fn a_change_of_a_ram_disk_in_place_is_noted_or_refused() {

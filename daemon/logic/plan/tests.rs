@@ -213,7 +213,8 @@ fn the_kind_of_a_doubtful_limit_or_size_is_named() {
 #[test]
 fn other_swap_counts_where_there_are_more_swap_areas_than_some_kernels_allow() {
     let number = MOST_SWAPS + 1;
-    let text: String = (0..number).map(|number| format!("[zram{number}]\nzram-size = \"16MiB\"\n")).collect();
+    let section = |number| format!("[zram{number}]\nzram-size = \"16MiB\"\n");
+    let text = (0..number).map(section).collect::<Vec<_>>().concat();
     warns(&text, &facts(), Some(&format!("there are {number} swap devices, and some kernels allow")));
     let disks = Facts { swaps: vec![swap("/dev/sda2", -2), swap("/dev/sda3", -3)], ..facts() };
     warns(&text, &disks, Some(&format!("{number} swap devices and 2 others that are active, and some")));
