@@ -104,6 +104,12 @@ impl Lookup<'_> {
         has(self.section) || self.defaults.is_some_and(has)
     }
 
+    /// Whether a key of the section itself is this word.
+    fn says(&self, key: &Key, word: &str) -> bool {
+        let written = self.section.keys.get(key.name).map(|assigned| &assigned.value);
+        matches!(written, Some(Value::String(text)) if text == word)
+    }
+
     fn setting(&self, name: &str, key: &Key, variables: &Variables) -> Option<Setting> {
         let inherited =
             || self.defaults.filter(|_| SectionKind::Defaults.key(key.name).is_some())?.keys.get(key.name);
@@ -135,12 +141,13 @@ impl Lookup<'_> {
                 self.has(&device::ZRAM_FRACTION) || self.has(&device::MAX_ZRAM_SIZE)
             }
             SectionKind::Device if is(&device::SWAP_PRIORITY) => {
-                self.has(&device::MOUNT_POINT) || self.has(&device::FS_TYPE)
+                let is_swap = !self.has(&device::FS_TYPE) || self.says(&device::FS_TYPE, "swap");
+                self.has(&device::MOUNT_POINT) || !is_swap
             }
             SectionKind::Device if is(&device::WRITEBACK_ENCRYPTION) => {
                 !self.has(&device::WRITEBACK_DEVICE) && !self.has(&device::WRITEBACK_FILE)
             }
-            SectionKind::Ramdisk if is(&ramdisk::FS_TYPE) => !self.has(&ramdisk::BACKEND),
+            SectionKind::Ramdisk if is(&ramdisk::FS_TYPE) => !self.says(&ramdisk::BACKEND, "zram"),
             // It depends on the mount point, or on the snapshot.
             SectionKind::Ramdisk if is(&ramdisk::MODE) => true,
             _ => false,
@@ -267,6 +274,15 @@ mod tests {
         assert_eq!(value("zram0", "zram-fraction"), Some(Effect::Number(1.0)));
         assert_eq!(value("vm", "swappiness"), text("auto"));
         assert_eq!(value("maintenance", "recompress.idle-age"), Some(Effect::Seconds(7200)));
+        let all = read(&[(
+            "f",
+            "[zram0]\nzram-size = 0.5\nmax-zram-size = \"none\"\n[ramdisk.b]\nsave-interval = \"never\"\n",
+        )]);
+        let value =
+            |section: &str, key: &str| found(&all, section, key).and_then(|setting| setting.value.clone());
+        assert_eq!(value("zram0", "zram-size"), Some(Effect::Bytes(512 << 10)));
+        assert_eq!(value("zram0", "max-zram-size"), text("none"));
+        assert_eq!(value("ramdisk.b", "save-interval"), text("never"));
     }
 
     #[test]
@@ -277,6 +293,21 @@ mod tests {
         assert!(!lists("[defaults]\nzram-fraction = 1\n[zram0]\n", "zram-size"));
         assert!(lists("[zram0]\n", "swap-priority"));
         assert!(!lists("[zram0]\nmount-point = \"/a\"\n", "swap-priority"));
+        assert!(!lists("[zram0]\nfs-type = \"none\"\n", "swap-priority"));
+        assert!(lists("[zram0]\nfs-type = \"swap\"\n", "swap-priority"));
+        assert!(lists("[zram0]\nmount-point = \"/a\"\n", "enabled"));
+        assert!(!lists("[zram0]\n", "writeback-encryption"));
+        assert!(lists("[zram0]\nwriteback-device = \"/dev/a\"\n", "writeback-encryption"));
+        assert!(lists("[zram0]\nwriteback-file = \"/a\"\n", "writeback-encryption"));
+        let lists = |keys: &str, key: &str| {
+            let text = format!("[ramdisk.a]\nmount-point = \"/a\"\n{keys}\n");
+            found(&read(&[("f", &text)]), "ramdisk.a", key).is_some()
+        };
+        assert!(lists("", "size"));
+        assert!(!lists("", "mode"));
+        assert!(!lists("", "fs-type"));
+        assert!(!lists("backend = \"tmpfs\"", "fs-type"));
+        assert!(lists("backend = \"zram\"", "fs-type"));
     }
 
     #[test]
