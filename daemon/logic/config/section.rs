@@ -310,14 +310,14 @@ fn written_name(assignment: &Assignment) -> Option<String> {
     let whole = [before, name].concat();
     let whole = whole.trim();
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
-    (!whole.is_empty() && whole.chars().all(is_plain)).then(|| whole.to_owned())
+    whole.chars().all(is_plain).then(|| whole.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::keys;
     use crate::config::settings::{PageSource, When};
+    use crate::config::{keys, load};
     use crate::ramdisk::{OnFailure, Persist};
     use crate::resize::OnChange;
     use crate::verdict::Profile;
@@ -337,5 +337,30 @@ mod tests {
         check::<OnChange>(&keys::maintenance::ON_MEMORY_CHANGE);
         check::<Persist>(&keys::ramdisk::PERSIST);
         check::<OnFailure>(&keys::ramdisk::ON_FAILURE);
+    }
+
+    fn problems(text: &str) -> Vec<Finding> {
+        load(&[("f".into(), text.to_owned())], "").problems
+    }
+
+    #[test]
+    fn a_mistake_in_an_expression_is_shown_at_its_letters_unless_they_are_escaped() {
+        for (written, column, width) in [
+            (r#""RAM / 2""#, 14, 3),
+            (r#""4 * RAM""#, 18, 3),
+            ("'4 * RAM'", 18, 3),
+            (r#""4 * \u0052AM""#, 13, 14),
+            (r#""""4 * RAM""""#, 13, 13),
+        ] {
+            let found = problems(&format!("[zram0]\nzram-size = {written}\n"));
+            let place = found[0].place.as_ref().unwrap();
+            assert_eq!((found.len(), place.column, place.width), (1, column, width), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_section_with_a_line_that_is_not_toml_is_searched_for_other_mistakes() {
+        let found = problems("[zram0]\nswap-priority =\nzram-size = \"4 * RAM\"\nlabel = 5\n");
+        assert_eq!(found.iter().map(Finding::line).collect::<Vec<_>>(), [2, 3, 4]);
     }
 }
