@@ -294,3 +294,58 @@ pub(super) fn mount_settings(
         group: reader.principal(&keys::GROUP),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Loaded, load};
+
+    fn read(text: &str) -> Loaded {
+        load(&[("f".into(), text.to_owned())], "")
+    }
+
+    #[test]
+    fn what_is_too_high_too_long_or_too_much_is_refused() {
+        let label = |text: &str| format!("[zram0]\nlabel = \"{text}\"\n");
+        let secondary = |list: &str| format!("[zram0]\nrecompression-algorithm = [{list}]\n");
+        for (text, good) in [
+            ("[zram255]\n".to_owned(), true),
+            ("[zram256]\n".to_owned(), false),
+            (label(&"a".repeat(255)), true),
+            (label(&"a".repeat(256)), false),
+            (label(""), false),
+            (label("a\\tb"), false),
+            (secondary("\"lz4hc\", \"deflate\", \"zstd\""), true),
+            (secondary("\"lz4hc\", \"deflate\", \"842\", \"zstd\""), false),
+        ] {
+            let loaded = read(&text);
+            let found = (loaded.settings.devices.len(), loaded.problems.len());
+            assert_eq!(found, if good { (1, 0) } else { (0, 1) }, "{text}: {:?}", loaded.problems);
+        }
+    }
+
+    #[test]
+    fn no_algorithm_is_the_default() {
+        for none in ["\"\"", "[]"] {
+            let loaded = read(&format!(
+                "[defaults]\ncompression-algorithm = \"lz4\"\n[zram0]\ncompression-algorithm = {none}\n"
+            ));
+            assert_eq!(loaded.problems, [], "{none}");
+            assert_eq!(
+                loaded.settings.devices[0].algorithms,
+                read("[zram0]\n").settings.devices[0].algorithms
+            );
+        }
+    }
+
+    #[test]
+    fn a_device_without_a_mount_point_has_the_file_system_that_is_named() {
+        for (name, expected) in [("ext4", Some("ext4")), ("none", None)] {
+            let loaded = read(&format!("[zram0]\nfs-type = \"{name}\"\n"));
+            let Purpose::Raw { fs_type, .. } = &loaded.settings.devices[0].purpose else {
+                panic!("{loaded:?}")
+            };
+            assert_eq!(fs_type.as_deref(), expected);
+        }
+    }
+}

@@ -180,3 +180,21 @@ impl Asked {
         self.settings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::load;
+
+    #[test]
+    fn a_budget_is_at_least_what_a_disk_is_woken_up_for() {
+        for (budget, good) in
+            [("\"5MiB\"", true), ("5", true), ("\"5MiB - 1B\"", false), ("\"ram / 1000\"", true)]
+        {
+            let text = format!(
+                "[zram0]\nwriteback-device = \"/dev/a\"\n[maintenance]\nwriteback.run-budget = {budget}\n"
+            );
+            let problems = load(&[("f".into(), text)], "").problems;
+            assert_eq!(problems.is_empty(), good, "{budget}: {problems:?}");
+        }
+    }
+}

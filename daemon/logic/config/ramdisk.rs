@@ -327,3 +327,38 @@ pub(super) fn number_devices(
         settings.ramdisks.push(disk);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+
+    #[test]
+    fn a_name_has_lower_case_letters_digits_and_dashes() {
+        for name in ["a", "0", "var-log-2", "a-"] {
+            assert_eq!(wrong_name(name), None, "{name}");
+        }
+        for name in ["", "-a", "A", "aB", "a_b", "a b", "../x", "ż"] {
+            assert!(wrong_name(name).is_some(), "{name}");
+        }
+    }
+
+    /// The directory there is ours, so no permissions of it are missing in the configuration.
+    #[test]
+    fn a_ram_disk_on_zram_is_a_file_system_with_discard_that_is_mounted_below_run() {
+        let section = "[ramdisk.a]\nmount-point = \"/srv/a\"\nbackend = \"zram\"\ninodes = 5\n";
+        for (options, expected) in [
+            ("", "discard,nosuid,nodev"),
+            ("options = \"\"\n", "discard"),
+            ("options = \"ro\"\n", "discard,ro"),
+        ] {
+            let settings = load(&[("f".into(), format!("{section}{options}"))], "").settings;
+            let Purpose::Filesystem { fs_type, mount, mkfs_options } = &settings.devices[0].purpose else {
+                panic!("{settings:?}")
+            };
+            assert_eq!((fs_type.as_str(), mkfs_options.join(" ").as_str()), ("ext4", "-N 5"));
+            assert_eq!((mount.mount_point.as_str(), mount.options.as_str()), (place("a").as_str(), expected));
+            assert!(!mount.unset && settings.ramdisks[0].mount.unset, "{mount:?}");
+        }
+    }
+}

@@ -112,14 +112,23 @@ mod tests {
         for (text, expected) in [
             ("size=2G", key("size", "\"2G\"")),
             ("size=4096", key("size", "\"4096B\"")),
+            ("size=8k", key("size", "\"8K\"")),
+            ("size=8M", key("size", "\"8M\"")),
+            ("size=1t", key("size", "\"1T\"")),
             ("size=50%", key("size", "\"50%\"")),
+            ("nr_inodes=1", key("inodes", "1")),
             ("nr_inodes=10k", key("inodes", "10240")),
+            ("nr_inodes=1M", key("inodes", "1048576")),
+            ("nr_inodes=1g", key("inodes", "1073741824")),
             ("mode=1777", key("mode", "\"1777\"")),
             ("mode=01777", key("mode", "\"1777\"")),
             ("mode=755", key("mode", "\"0755\"")),
             ("X-mount.mode=1777", key("mode", "\"1777\"")),
             ("uid=1000", key("owner", "\"1000\"")),
+            ("gid=100", key("group", "\"100\"")),
+            ("X-mount.owner=build", key("owner", "\"build\"")),
             ("X-mount.group=build", key("group", "\"build\"")),
+            ("X-mount.mkdir", Meaning::Nothing),
             ("huge=within_size", key("huge-pages", "\"within_size\"")),
             ("noauto", Meaning::Disabled),
             ("nofail", Meaning::Nothing),
@@ -143,5 +152,13 @@ mod tests {
             assert!(matches!(option(text), Meaning::LeftOut(_)), "{text}");
         }
         assert_eq!(mount_option("mode=1777"), Meaning::Option);
+    }
+
+    #[test]
+    fn each_mount_point_has_a_name_of_its_own() {
+        let mut names = BTreeSet::new();
+        let places = ["/var/log", "/var/log/", "/Var/Log", "/", "/srv/a b"];
+        let named = places.map(|place| free_name(place, &mut names));
+        assert_eq!(named, ["var-log", "var-log-2", "var-log-3", "root", "srv-a-b"]);
     }
 }
