@@ -83,3 +83,25 @@ fn benchmark(reader: &mut SectionReader<'_>) -> BenchmarkSettings {
 fn unknown_section(name: &str, origin: &Origin) -> Finding {
     Finding::error(origin.clone(), format!("unknown section [{name}]")).remedy(meant_section(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::load;
+
+    #[test]
+    fn tuned_settings_disable_zswap_unless_its_section_says_something() {
+        for (zswap, expected) in [
+            ("", Some(false)),
+            ("[zswap]\n", Some(false)),
+            ("[zswap]\nenabled = false\n", Some(false)),
+            ("[zswap]\nenabled = true\n", Some(true)),
+            ("[zswap]\nenabled = 5\n", None),
+            ("[zswap]\nenabled =\n", None),
+        ] {
+            let settings = load(&[("f".into(), format!("[vm]\ntune = true\n{zswap}"))], "").settings;
+            assert_eq!(settings.zswap.map(|zswap| zswap.enabled), expected, "{zswap}");
+        }
+        let kept = load(&[("f".into(), "[vm]\n".to_owned())], "").settings;
+        assert_eq!(kept.zswap, None);
+    }
+}

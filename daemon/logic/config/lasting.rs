@@ -309,4 +309,19 @@ mod tests {
         let later = file("/etc/zramd/zramd.toml.d/zz.toml");
         assert_eq!(result(&[own, later]), Err(ErrorKind::Unsupported));
     }
+
+    #[test]
+    fn what_users_may_assign_names_no_path_and_no_command() {
+        let kind = |section: &str, assigned: &[(&str, &str)]| {
+            must_not_need_root(section, assigned.iter().copied()).map_err(|error| error.kind)
+        };
+        let refused = Err(ErrorKind::NotPermitted);
+        assert_eq!(kind("zram0", &[]), Ok(()));
+        assert_eq!(kind("zram0", &[("zram-size", "\"ram / 2\""), ("swap-priority", "5")]), Ok(()));
+        assert_eq!(kind("zram0", &[("compression-algorithm", "\"zstd(level=3)\"")]), Ok(()));
+        assert_eq!(kind("zram0", &[("compression-algorithm", "\"zstd(dict=/a)\"")]), refused);
+        assert_eq!(kind("zram0", &[("swap-priority", "5"), ("mount-point", "\"/a\"")]), refused);
+        assert_eq!(kind("vm", &[("swappiness", "5")]), refused);
+        assert_eq!(kind("zram", &[]), Err(ErrorKind::InvalidArgument));
+    }
 }

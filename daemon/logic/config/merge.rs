@@ -145,6 +145,15 @@ mod tests {
         assert_eq!(found.merged.overrides, [expected]);
         assert_eq!(found.problems, []);
         assert_eq!(found.merged.sections["zram0"].origin.file.to_str(), Some("/etc/zramd/zramd.toml"));
+
+        // A maximum that is configured is replaced, and a size that is not is set.
+        let both = |config: &str| {
+            let found = loaded(config, "zram0", resize, "").merged.overrides;
+            found.into_iter().map(|found| (found.key, found.configured)).collect::<Vec<_>>()
+        };
+        let key = |key: &str, configured: Option<&str>| (key.to_owned(), configured.map(str::to_owned));
+        let max = key("max-zram-size", Some("\"80MiB\""));
+        assert_eq!(both("[zram0]\nmax-zram-size = \"80MiB\"\n"), [max, key("zram-size", None)]);
     }
 
     #[test]
@@ -176,5 +185,15 @@ mod tests {
         }
         let found = loaded("", "zram0", limit, "systemd.zram");
         assert_eq!((standing(&found), found.settings.devices.len()), (vec![Standing::InForce], 1));
+    }
+
+    #[test]
+    fn a_mistake_in_another_section_and_a_warning_do_not_break_an_override() {
+        let limit = "[zram0]\nzram-resident-limit = \"0B\" # limit\n";
+        for other in ["no-such-key = 5\n", "[zram1]\nzram-size = \"oops(\"\n", "[zram1]\nzram-size =\n"] {
+            let found = loaded(&format!("[zram0]\n{other}"), "zram0", limit, "");
+            assert_eq!(found.problems.len(), 1, "{other}");
+            assert_eq!(standing(&found), [Standing::InForce], "{other}");
+        }
     }
 }

@@ -158,4 +158,35 @@ mod tests {
             assert_eq!(enabled_by_cmdline(cmdline), expected, "{cmdline}");
         }
     }
+
+    const MAIN: &str = "/etc/zramd/zramd.toml";
+
+    fn files(texts: &[(&str, &str)]) -> Vec<(PathBuf, String)> {
+        texts.iter().map(|(file, text)| ((*file).into(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_device_of_the_kernel_command_line_names_it_as_its_place() {
+        let loaded = load(&[], "systemd.zram");
+        let origin = &loaded.settings.devices[0].origin;
+        assert_eq!((origin.place().as_str(), origin.key.as_str()), ("/proc/cmdline", "zram0"));
+        let configured = load(&files(&[(MAIN, "[zram0]\n")]), "systemd.zram");
+        assert_eq!(configured.settings.devices[0].origin.place(), format!("{MAIN}:1"));
+    }
+
+    #[test]
+    fn without_an_override_the_settings_are_those_of_the_other_files() {
+        let main = (MAIN, "[zram0]\nzram-size = \"64MiB\"\n");
+        let run = "/run/zramd/zramd.toml.d/zz-runtime-zram0.toml";
+        let both = files(&[main, (run, "[zram0]\nzram-size = \"96MiB\"\nswap-priority = 7\n")]);
+        let without = |keys: &[&str], cmdline: &str| {
+            let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+            load(&both, cmdline).without("zram0", &keys)
+        };
+        let configured = load(&files(&[main]), "").settings;
+        assert_eq!(without(&["zram-size", "swap-priority"], ""), configured);
+        assert_eq!(without(&[], ""), load(&both, "").settings);
+        assert_ne!(without(&["zram-size"], ""), configured);
+        assert_eq!(without(&["zram-size"], "systemd.zram=0"), Settings::default());
+    }
 }

@@ -149,3 +149,23 @@ pub fn section_of(key: &str) -> Option<String> {
         _ => Some(first.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_section_of_a_key_is_before_its_name() {
+        for (key, section) in [
+            ("zram0", Some("zram0")),
+            ("zram0.zram-size", Some("zram0")),
+            ("maintenance.recompress.idle-age", Some("maintenance")),
+            ("ramdisk.logs", Some("ramdisk.logs")),
+            ("ramdisk.logs.size", Some("ramdisk.logs")),
+            ("ramdisk", Some("ramdisk")),
+            ("", None),
+        ] {
+            assert_eq!(section_of(key).as_deref(), section, "{key}");
+        }
+    }
+}

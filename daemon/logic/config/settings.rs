@@ -321,3 +321,57 @@ pub enum Backend {
         number: u32,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+
+    fn settings(text: &str) -> Settings {
+        load(&[("f".into(), text.to_owned())], "").settings
+    }
+
+    #[test]
+    fn a_verdict_is_used_where_an_algorithm_is_auto() {
+        for (text, uses) in [
+            ("", false),
+            (
+                "[zram0]\ncompression-algorithm = \"zstd\"\n[zswap]\nenabled = true\ncompressor = \"lz4\"\n",
+                false,
+            ),
+            (
+                "[zram0]\ncompression-algorithm = \"zstd\"\n[zram1]\ncompression-algorithm = [\"842\", \"auto\"]\n",
+                true,
+            ),
+            ("[zswap]\nenabled = true\ncompressor = \"auto\"\n", true),
+        ] {
+            assert_eq!(settings(text).uses_verdict(), uses, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_yield_if_there_is_a_device_and_each_yields() {
+        for (text, yields) in [
+            ("", false),
+            ("[zram0]\n", false),
+            ("[zram0]\nyield = true\n", true),
+            ("[zram0]\nyield = true\n[zram1]\n", false),
+        ] {
+            assert_eq!(settings(text).all_yield(), yields, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_policy_but_pressure_needs_the_timer() {
+        for (keys, needs) in [
+            ("", false),
+            ("pressure = true", false),
+            ("recompress = true", true),
+            ("writeback.device = \"/dev/a\"", true),
+            ("on-memory-change = \"report\"", true),
+        ] {
+            let maintenance = settings(&format!("[zram0]\n[maintenance]\n{keys}\n")).maintenance.unwrap();
+            assert_eq!(maintenance.needs_timer(), needs, "{keys}");
+        }
+    }
+}
