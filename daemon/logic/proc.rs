@@ -340,6 +340,10 @@ mod tests {
                 hugetlb_kib: 6
             }
         );
+        assert_eq!(
+            parse_meminfo("SwapTotal: 9 kB\nSwapFree: 8 kB\nZswap: 7 kB\n"),
+            Memory { swap_total_kib: 9, swap_free_kib: 8, zswap_kib: 7, ..Memory::default() }
+        );
     }
 
     #[test]
@@ -424,6 +428,93 @@ mod tests {
                 super_options: "rw,discard".into(),
             }]
         );
+    }
+
+    #[test]
+    fn names_are_decoded_as_the_kernel_writes_them() {
+        for (text, name) in [
+            ("a\\040b", "a b"),
+            ("a\\011\\012b", "a\t\nb"),
+            ("a\\134040b", "a\\040b"),
+            ("\\134", "\\"),
+            ("a1040", "a1040"),
+            ("a\\04", "a\\04"),
+            ("a\\048", "a\\048"),
+            ("a\\400", "a\\400"),
+        ] {
+            assert_eq!(unescape(text.as_bytes()), name.as_bytes(), "{text}");
+        }
+    }
+
+    /// `ID MAJOR:MINOR MOUNT-POINT TYPE SOURCE`.
+    fn mounted(lines: &[&str]) -> Mounts {
+        let line = |line: &&str| {
+            let [id, device, point, fs_type, source] = line.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            format!("{id} 1 {device} / {point} rw - {fs_type} {source} rw\n")
+        };
+        Mounts::parse(lines.iter().map(line).collect::<String>().as_bytes())
+    }
+
+    #[test]
+    fn a_mount_is_on_a_device_by_number_or_where_it_has_none_by_its_source() {
+        for (line, expected) in [
+            ("1 252:3 /a ext4 /dev/zram3", true),
+            // Its device has been removed, and another one has its name now.
+            ("1 252:4 /a ext4 /dev/zram3", false),
+            ("1 0:40 /a btrfs /dev/zram3", true),
+            ("1 0:40 /a btrfs /dev/zram4", false),
+            ("1 0:40 /a fuse.sshfs /dev/zram3", false),
+        ] {
+            let Mounts(mounts) = mounted(&[line]);
+            assert_eq!(mount_of(&mounts, 3, Some((252, 3))).is_some(), expected, "{line}");
+            assert_eq!(mount_of(&mounts, 3, None), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_on_the_visible_mount_with_the_longest_name() {
+        let mounts = mounted(&[
+            "20 8:1 / ext4 /dev/sda1",
+            "21 8:2 /var ext4 /dev/sda2",
+            "22 8:3 /var/lib ext4 /dev/sda3",
+            "23 0:50 /var/lib tmpfs tmpfs",
+            "24 8:2 /mnt ext4 /dev/sda2",
+        ]);
+        for (path, id) in [
+            ("/", 20),
+            ("/variable", 20),
+            ("/var", 21),
+            ("/var/li", 21),
+            ("/var/lib", 23),
+            ("/var/lib/x", 23),
+        ] {
+            assert_eq!(mounts.of_path(path.as_bytes()).map(|mount| mount.id), Some(id), "{path}");
+        }
+        assert_eq!(mounts.ids((8, 2)).collect::<Vec<_>>(), [21, 24]);
+        assert_eq!((mounts.device(23), mounts.device(19)), (Some((0, 50)), None));
+        let Mounts(mounts) = mounts;
+        let covered: Vec<u64> =
+            mounts.iter().filter(|mount| !is_top(&mounts, mount)).map(|mount| mount.id).collect();
+        assert_eq!(covered, [22]);
+        assert!(is_local("ext4") && is_local("tmpfs") && !is_local("nfs4"));
+    }
+
+    #[test]
+    fn the_source_of_a_mount_is_found_by_its_id() {
+        let text = b"36 35 252:1 / /a rw - ext4 /dev/zram1 rw\n37 35 0:40 / /b rw - tmpfs a\\040b rw\n";
+        assert_eq!(mount_source(text, 37).as_deref(), Some("a b"));
+        assert_eq!(mount_source(text, 38), None);
+    }
+
+    #[test]
+    fn a_release_has_the_numbers_before_its_first_word() {
+        for (release, numbers) in
+            [("6.1.0-31-amd64\n", &[6, 1, 0, 31][..]), ("6.12.2-simulated", &[6, 12, 2]), ("next-6", &[])]
+        {
+            assert_eq!(kernel_version(release), numbers, "{release}");
+        }
     }
 
     #[test]
