@@ -66,15 +66,14 @@ impl Target {
     /// The target of a record file.
     pub fn of_file(name: &str) -> Option<Target> {
         let stem = name.strip_suffix(".json")?;
-        let target = match stem {
-            "vm" => Target::Vm,
-            "zswap" => Target::Zswap,
+        match stem {
+            "vm" => Some(Target::Vm),
+            "zswap" => Some(Target::Zswap),
             _ => match stem.strip_prefix("ramdisk-") {
-                Some(disk) => Target::Ramdisk(disk.to_owned()),
-                None => Target::Device(zram_number(stem)?),
+                Some(disk) => Some(Target::Ramdisk(disk.to_owned())),
+                None => zram_number(stem).map(Target::Device),
             },
-        };
-        (target.file_name() == name).then_some(target)
+        }
     }
 }
 
@@ -135,17 +134,12 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
     /// `MemTotal` in KiB when a device was set up.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub memory_kib: u64,
     /// A scratch device for measuring. It belongs to the process that keeps [`Record::file_name`] locked, and is not a
     /// target; a process that gets the lock removes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scratch: bool,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A record file that is damaged or of a newer version. Its target is left as it is.
@@ -560,6 +554,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::proc::parse_mountinfo;
+    use crate::request::{DeviceRequest, MountRequest, RamdiskRequest, VmRequest};
 
     const MOUNT: MountId = MountId { namespace: 1, id: 25, unique: 900, device: (253, 0) };
 
@@ -609,5 +604,284 @@ mod tests {
         let is = |diskseq, age| adding.is(diskseq, seconds(age), seconds(110));
         assert!(is(8, 10) && is(8, 8) && is(9, 12));
         assert!(!is(7, 10) && !is(8, 7) && !is(8, 13), "older than the highest, later, or earlier");
+    }
+
+    fn request(number: u32, purpose: Purpose) -> Request {
+        Request::Device(DeviceRequest {
+            number,
+            disk_size: 1 << 20,
+            memory_limit: 0,
+            algorithms: Vec::new(),
+            recompression: Vec::new(),
+            writeback: None,
+            purpose,
+            label: String::new(),
+        })
+    }
+
+    fn swap(number: u32) -> Request {
+        request(number, Purpose::Swap { priority: 100, options: String::new() })
+    }
+
+    fn disk(name: &str) -> Request {
+        let mount = MountRequest {
+            mount_point: "/srv".to_owned(),
+            options: String::new(),
+            mode: None,
+            uid: None,
+            gid: None,
+        };
+        Request::Ramdisk(RamdiskRequest {
+            name: name.to_owned(),
+            size: 1 << 20,
+            inodes: None,
+            mount,
+            huge: None,
+            number: None,
+            required: false,
+            keep: None,
+        })
+    }
+
+    #[test]
+    fn a_file_is_named_after_its_target() {
+        for (target, section, file) in [
+            (Target::Device(0), "zram0", "zram0.json"),
+            (Target::Device(12), "zram12", "zram12.json"),
+            (Target::Ramdisk("a.b".to_owned()), "ramdisk.a.b", "ramdisk-a.b.json"),
+            (Target::Vm, "vm", "vm.json"),
+            (Target::Zswap, "zswap", "zswap.json"),
+        ] {
+            assert_eq!((target.to_string().as_str(), target.file_name().as_str()), (section, file));
+            assert_eq!(Target::of_file(file), Some(target.clone()));
+            let has_overrides = matches!(target, Target::Device(_) | Target::Ramdisk(_));
+            assert_eq!(Target::of_section(section), has_overrides.then_some(target));
+        }
+        for file in ["zram01.json", "zram.json", "zram0", "other.json", "vm.json.bak"] {
+            assert_eq!(Target::of_file(file), None, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_only_from_the_file_of_its_target_and_with_a_request_for_it() {
+        let vm = || Request::Vm(VmRequest::default());
+        for (target, request, is_usable) in [
+            (Target::Device(1), swap(1), true),
+            (Target::Device(1), swap(2), false),
+            (Target::Device(1), vm(), false),
+            (Target::Ramdisk("a".to_owned()), disk("a"), true),
+            (Target::Ramdisk("a".to_owned()), disk("b"), false),
+            (Target::Ramdisk("a".to_owned()), swap(1), false),
+            (Target::Vm, vm(), true),
+            (Target::Zswap, vm(), true),
+            (Target::Vm, swap(1), false),
+        ] {
+            let record = Record::begin(target.clone(), request);
+            let text = serde_json::to_string(&record).unwrap();
+            let file = target.file_name();
+            let damaged = Damaged {
+                file: file.clone(),
+                target: Some(target.clone()),
+                why: format!("it is about {target}"),
+            };
+            let expected = if is_usable { Ok(record) } else { Err(damaged) };
+            assert_eq!(Record::parse(&file, Ok(&text)), expected, "{text}");
+            let other = Record::parse("zram9.json", Ok(&text)).unwrap_err();
+            assert_eq!(
+                (other.target, other.why),
+                (Some(Target::Device(9)), format!("it is about {target}")),
+                "{text}"
+            );
+        }
+        let newer = Record { version: VERSION + 1, ..Record::begin(Target::Vm, vm()) };
+        let why = Record::parse("vm.json", Ok(&serde_json::to_string(&newer).unwrap())).unwrap_err().why;
+        assert_eq!(why, format!("it has version {}, and this zramd knows {VERSION}", VERSION + 1));
+    }
+
+    #[test]
+    fn what_to_do_about_a_damaged_record_depends_on_its_target() {
+        for (file, remedy) in [
+            (
+                "zram3.json",
+                "run `zramdctl adopt zram3` if the device is in use as configured; otherwise remove /run/zramd/zram3.json",
+            ),
+            (
+                "ramdisk-a.json",
+                "run `zramdctl ramdisk save a` if it persists, unmount it, also from /run/zramd/ramdisk/a, and remove /run/zramd/ramdisk-a.json",
+            ),
+            ("vm.json", "remove /run/zramd/vm.json"),
+            ("other.json", "remove /run/zramd/other.json"),
+        ] {
+            let damaged = Record::parse(file, Err("why".to_owned())).unwrap_err();
+            assert_eq!(damaged.remedy(), remedy);
+            let refusal = damaged.refusal();
+            assert_eq!(refusal.kind, ErrorKind::Unsafe);
+            assert!(refusal.message.contains(file) && refusal.message.ends_with(remedy), "{refusal:?}");
+        }
+    }
+
+    fn signature(kind: &str, uuid: &str) -> Signature {
+        Signature { kind: kind.to_owned(), uuid: uuid.to_owned(), label: String::new() }
+    }
+
+    /// A device, and its record after the set-up wrote this.
+    fn set_up(wrote: Option<Signature>) -> (Record, DeviceFacts) {
+        let carries = Carried { disk_size: 1 << 20, algorithm: Some("zstd".to_owned()), signature: wrote };
+        let device = DeviceFacts {
+            diskseq: Some(7),
+            initialised: true,
+            disk_size: carries.disk_size,
+            algorithm: carries.algorithm.clone(),
+            seen: carries.signature.clone().map_or(Seen::Nothing, Seen::Signature),
+            ..DeviceFacts::default()
+        };
+        let record = Record {
+            diskseq: device.diskseq,
+            carries: Some(carries),
+            progress: Progress::Done,
+            ..Record::begin(Target::Device(0), swap(0))
+        };
+        (record, device)
+    }
+
+    /// What another program wrote, and data whose type is not known.
+    fn theirs() -> Seen {
+        Seen::Signature(signature("swap area", "2"))
+    }
+
+    fn unknown() -> Seen {
+        Seen::Signature(Signature::unknown())
+    }
+
+    #[test]
+    fn what_another_program_has_set_up_since_is_told_by_size_algorithm_and_contents() {
+        type Case = (Option<Signature>, fn(&mut Record, &mut DeviceFacts), Option<&'static str>);
+        let ours = || Some(signature("swap area", "1"));
+        let replaced = Some("it contains: swap area with UUID 2; zramd wrote: swap area with UUID 1");
+        let written = Some("it contains: swap area with UUID 2; zramd wrote nothing");
+        let size = "its size is 1048577 bytes, and zramd set 1048576";
+        let algorithm = "its algorithm is none, and zramd selected zstd";
+        let overwritten = "it contains: data of an unknown type; zramd wrote: swap area with UUID 1";
+        let filled = "it contains: data of an unknown type; zramd wrote nothing";
+        let cases: [Case; 21] = [
+            (ours(), |_, _| {}, None),
+            (None, |_, _| {}, None),
+            (ours(), |_, device| device.disk_size += 1, Some(size)),
+            (ours(), |_, device| device.algorithm = None, Some(algorithm)),
+            (ours(), |record, _| record.carries = None, Some("its size is 1.0 MiB, and zramd has set none")),
+            (ours(), |_, device| device.seen = Seen::Unknown, None),
+            (
+                ours(),
+                |_, device| device.seen = Seen::Nothing,
+                Some("it is empty; zramd wrote: swap area with UUID 1"),
+            ),
+            (ours(), |_, device| device.seen = theirs(), replaced),
+            (None, |_, device| device.seen = theirs(), written),
+            (ours(), |_, device| device.seen = unknown(), Some(overwritten)),
+            // An uninitialised device carries nothing.
+            (ours(), |_, device| (device.initialised, device.disk_size) = (false, 0), None),
+            // Interrupted before or during mkfs, or during the self-test.
+            (ours(), |record, device| working(record, device, Seen::Nothing, 0), None),
+            (ours(), |record, device| working(record, device, unknown(), 99), None),
+            (None, |record, device| working(record, device, unknown(), 6), None),
+            (None, |record, device| working(record, device, unknown(), 7), Some(filled)),
+            (ours(), |record, device| working(record, device, theirs(), 6), replaced),
+            // The contents of a scratch device change while it is measured; its size does not.
+            (None, |record, device| (record.scratch, device.seen) = (true, theirs()), None),
+            (ours(), |record, device| (record.scratch, device.disk_size) = (true, (1 << 20) + 1), Some(size)),
+            // Other programs write to a raw device once it is set up, unless zramd has formatted it.
+            (None, |record, device| raw(record, device, Progress::Done), None),
+            (None, |record, device| raw(record, device, Progress::Working), written),
+            (ours(), |record, device| raw(record, device, Progress::Done), replaced),
+        ];
+        for (wrote, change, expected) in cases {
+            let (mut record, mut device) = set_up(wrote);
+            change(&mut record, &mut device);
+            assert_eq!(record.taken_over(&device).as_deref(), expected, "{record:?}\n{device:?}");
+            assert_eq!(record.is_about(&device), expected.is_none(), "{record:?}\n{device:?}");
+        }
+    }
+
+    fn working(record: &mut Record, device: &mut DeviceFacts, seen: Seen, pages: u64) {
+        record.progress = Progress::Working;
+        (device.seen, device.pages) = (seen, pages);
+    }
+
+    fn raw(record: &mut Record, device: &mut DeviceFacts, progress: Progress) {
+        record.request = request(0, Purpose::Raw { fs_type: None, mkfs_options: Vec::new() });
+        record.progress = progress;
+        device.seen = theirs();
+    }
+
+    #[test]
+    fn a_device_with_another_sequence_number_or_none_is_not_that_of_the_record() {
+        for (ours, found, is_it) in
+            [(Some(7), Some(7), true), (Some(7), Some(8), false), (Some(7), None, false), (None, None, false)]
+        {
+            let (record, device) = set_up(None);
+            let (record, device) =
+                (Record { diskseq: ours, ..record }, DeviceFacts { diskseq: found, ..device });
+            assert_eq!((record.is_of(found), record.is_about(&device)), (is_it, is_it), "{ours:?} {found:?}");
+            // Nor has another program taken over what it is not about.
+            let larger = DeviceFacts { disk_size: 2 << 20, ..device };
+            assert_eq!(record.taken_over(&larger).is_some(), is_it, "{ours:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_raw_device_is_not_reset_with_what_other_programs_wrote() {
+        let (mut record, mut device) = set_up(None);
+        raw(&mut record, &mut device, Progress::Done);
+        let why = "it contains: swap area with UUID 2; zramd wrote nothing";
+        assert_eq!(record.not_ours(&device).as_deref(), Some(why));
+        for free in [
+            DeviceFacts { seen: Seen::Nothing, ..device.clone() },
+            DeviceFacts { initialised: false, ..device.clone() },
+            DeviceFacts { diskseq: Some(8), ..device },
+        ] {
+            assert_eq!(record.not_ours(&free), None, "{free:?}");
+        }
+        let (record, device) = set_up(Some(signature("swap area", "1")));
+        assert_eq!(record.not_ours(&device), None);
+    }
+
+    #[test]
+    fn what_is_made_again_is_recorded_as_another_one() {
+        let mut record = Record::begin(Target::Ramdisk("a".to_owned()), disk("a"));
+        let unmount =
+            |path: &str| Undo::Unmount { mount_point: path.to_owned(), number: None, mounted: None };
+        let hide = Undo::HideRamdisk {
+            name: "a".to_owned(),
+            place: "/place".to_owned(),
+            mount_point: "/b".to_owned(),
+            kept: true,
+            mounted: None,
+        };
+        let file = Undo::DetachFile { number: 0, diskseq: None };
+        let mapping = Undo::CloseCrypt { number: 0, diskseq: None };
+        let undos = [unmount("/a"), hide, file, mapping];
+        for undo in &undos {
+            record.push(undo.clone());
+        }
+        assert_eq!((record.mounted("/a"), record.owns_device()), (None, false));
+        let other = MountId { id: 26, ..MOUNT };
+        record.set_mounted("/a", Some(MOUNT));
+        record.set_mounted("/b", Some(other));
+        record.set_file(Some(8));
+        record.set_mapping(Some(9));
+        let found = ["/a", "/b", "/c"].map(|path| record.mounted(path));
+        assert_eq!(found, [Some(MOUNT), Some(other), None]);
+        let made = record.clone();
+        // Each is made again, and the others stay known.
+        for (index, undo) in undos.iter().enumerate() {
+            let mut record = made.clone();
+            record.push(undo.clone());
+            let mut expected = made.undo.clone();
+            expected[index] = undo.clone();
+            assert_eq!(record.undo, expected);
+        }
+        record.push(Undo::RemoveDevice { number: 0 });
+        record.push(Undo::RemoveDevice { number: 0 });
+        assert_eq!((record.undo.len(), record.owns_device()), (5, true));
     }
 }
