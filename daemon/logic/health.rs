@@ -319,8 +319,7 @@ fn fit(device: &DeviceView, memory_bytes: u64) -> Option<Fit> {
 pub fn is_outranked(snapshot: &Snapshot, swaps: &[SwapLine]) -> bool {
     let is_ours = |swap: &&SwapLine| {
         let number = swap.zram_number();
-        number.is_some()
-            && snapshot.devices.iter().any(|device| device.managed && Some(device.number) == number)
+        snapshot.devices.iter().any(|device| device.managed && Some(device.number) == number)
     };
     let best = swaps.iter().filter(is_ours).map(|swap| swap.priority).max();
     best.is_some_and(|best| swaps.iter().any(|swap| !is_ours(&swap) && swap.priority >= best))
@@ -405,6 +404,7 @@ fn resume_device(cmdline: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::device::stat::MmStat;
+    use crate::maintain_report::Report;
     use crate::neighbours::programs::Does;
     use crate::sample::{MountView, RamdiskView};
     use crate::vm::VmView;
@@ -485,6 +485,102 @@ mod tests {
         check(|device| *device = filesystem(96), "filesystem-nearly-full");
     }
 
+    #[test]
+    fn data_counts_as_incompressible_if_more_than_half_of_enough_of_it_is() {
+        for (huge_share, stored, expected) in [
+            (0.5, 1 << 30, false),
+            (0.51, 1 << 30, true),
+            (0.51, 16 << 20, true),
+            (0.51, (16 << 20) - 1, false),
+            (0.0, 0, false),
+        ] {
+            let mut device = swap_device();
+            device.stats.memory.orig_data_size = stored;
+            device.stats.derived.huge_share = huge_share;
+            let found = codes(device, &Surroundings::default());
+            assert_eq!(found == ["incompressible"], expected, "{huge_share} of {stored}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_larger_size_is_proposed_for_full_swap_that_takes_little_memory() {
+        let remedy = |takes: u64| {
+            let mut device = swap_device();
+            device.disk_size_bytes = 4 << 30;
+            device.swap = Some(SwapView { priority: 100, size_bytes: 4 << 30, used_bytes: 4 << 30 });
+            device.stats.memory =
+                MmStat { orig_data_size: 4 << 30, mem_used_total: takes, ..MmStat::default() };
+            device_findings(&device, 8 << 30, false).next().unwrap().remedy
+        };
+        assert_eq!(
+            remedy(1 << 30),
+            "raise zram-size of [zram0] to about 16.0 GiB: at the present ratio, even that takes only half of the memory when full"
+        );
+        assert_eq!(remedy(3 << 30), "raise zram-size of [zram0], or write a writeback-file into it");
+    }
+
+    #[test]
+    fn a_size_that_no_longer_matches_the_memory_is_compared_with_its_own_device() {
+        let found = |number, from| {
+            let resize = resize::Resize {
+                number,
+                from,
+                added: 0,
+                to: 4 << 30,
+                step: resize::Step::Offer,
+                keeps: false,
+                reason: "it has changed".to_owned(),
+            };
+            let device = DeviceView { number: 1, disk_size_bytes: 2 << 30, ..DeviceView::default() };
+            let maintenance = Report { resizes: vec![resize], ..Report::default() };
+            let snapshot = Snapshot { devices: vec![device], maintenance, ..Snapshot::default() };
+            let found = findings(&snapshot, &Surroundings::default());
+            found.into_iter().map(|found| (found.code, found.object)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(1, 2 << 30), [(Code::MemoryChanged, "zram1".to_owned())]);
+        assert_eq!(found(1, 3 << 30), [], "it has been changed since");
+        assert_eq!(found(0, 2 << 30), [], "it has gone");
+    }
+
+    #[test]
+    fn a_mistake_of_the_configuration_without_a_remedy_refers_to_check() {
+        let mistake =
+            Finding::new(Level::Error, Code::ConfigInvalid, "/etc/zramd/zramd.toml", "it is wrong", "");
+        let corrected = mistake.clone().remedy("write it in another way");
+        let around = Surroundings { config: vec![mistake, corrected], ..Surroundings::default() };
+        let found = findings(&Snapshot::default(), &around);
+        let remedies: Vec<&str> = found.iter().map(|found| found.remedy.as_str()).collect();
+        assert_eq!(remedies, ["see `zramdctl check`", "write it in another way"]);
+    }
+
+    #[test]
+    fn swap_of_zramd_is_not_in_its_own_way() {
+        let line = |path: &str| SwapLine { path: path.into(), size_kib: 4, used_kib: 0, priority: 200 };
+        let damaged = |number| Damaged {
+            file: format!("zram{number}.json"),
+            target: Some(Target::Device(number)),
+            why: "it is empty".to_owned(),
+        };
+        for (path, record, expected) in [
+            ("/dev/zram0", None, &[][..]),
+            ("/dev/zram7", None, &["priority-inverted"]),
+            ("/dev/zram7", Some(damaged(7)), &["record-damaged"]),
+            ("/dev/zram7", Some(damaged(8)), &["record-damaged", "priority-inverted"]),
+            ("/dev/zram1", None, &["priority-inverted"]),
+        ] {
+            let stranger = DeviceView { number: 1, name: "zram1".to_owned(), ..DeviceView::default() };
+            let snapshot = Snapshot { devices: vec![swap_device(), stranger], ..Snapshot::default() };
+            let around = Surroundings {
+                swaps: vec![line(path)],
+                damaged: record.into_iter().collect(),
+                ..Surroundings::default()
+            };
+            let found: Vec<String> =
+                findings(&snapshot, &around).into_iter().map(|found| found.code.to_string()).collect();
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
     fn filesystem(percent: u64) -> DeviceView {
         let mount = MountView {
             mount_point: "/var/cache/build".to_owned(),
@@ -538,6 +634,7 @@ mod tests {
         };
         let found = |size, stored, takes| on(8 * GIB, size, stored, takes);
         assert_eq!(found(16 * GIB, 3 * GIB, GIB), None, "full, it would take two thirds");
+        assert_eq!(found(16 * GIB, GIB, GIB), None, "full, it would take exactly twice the memory");
         assert_eq!(found(24 * GIB, GIB, GIB), Some(Fit::Large { size: 6 * GIB, takes: 24 * GIB }));
         let small = on(240 << 20, 512 << 20, 64 << 20, 64 << 20);
         assert_eq!(small, Some(Fit::Large { size: 176 << 20, takes: 512 << 20 }));
@@ -551,6 +648,12 @@ mod tests {
         assert_eq!(found(4 * GIB, 4 * GIB, GIB), Some(Fit::Small { size: 16 * GIB }));
         assert_eq!(found(4 * GIB, 3 * GIB, GIB), None, "not full");
         assert_eq!(found(4 * GIB, 4 * GIB, 3 * GIB), None, "it takes too much already");
+        assert_eq!(on(9 * GIB, 3 * GIB, 3 * GIB, 3 * GIB), None, "it takes a third of the memory");
+        // A twentieth of the memory is enough to judge by, and at least 16 MiB.
+        let tiny = |memory: u64, stored: u64| on(memory, 48 * memory, stored, stored).is_some();
+        for (memory, least) in [(20 * GIB, GIB), (20 << 20, 16 << 20)] {
+            assert_eq!((tiny(memory, least - 1), tiny(memory, least)), (false, true), "{memory}");
+        }
         assert_eq!(found(16 * GIB, GIB, 0), None);
         assert_eq!(found(4 * GIB, 4 * GIB, 0), None, "pages of one repeated word take no memory");
         let mut limited = swap_device();
