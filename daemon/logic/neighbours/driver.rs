@@ -185,6 +185,31 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_shown_in_full_and_a_word_has_no_place() {
+        let line = Line {
+            file: "/etc/modprobe.d/zram.conf".to_owned(),
+            number: 2,
+            text: "options zram num_devices=4 # 4 × 1 GiB".to_owned(),
+            says: Says::Devices(4),
+        };
+        let word = Line { file: CMDLINE.to_owned(), number: 0, text: String::new(), says: Says::Never };
+        let found = findings(&[line.clone(), word], &[Ours { device: Some(0), place: None }]);
+        let expected = Origin {
+            file: line.file.into(),
+            line: 2,
+            column: 1,
+            source_line: line.text.into(),
+            width: 38,
+            ..Origin::default()
+        };
+        let places: Vec<_> = found.into_iter().map(|found| (found.object, found.place)).collect();
+        assert_eq!(
+            places,
+            [("/etc/modprobe.d/zram.conf:2".to_owned(), Some(expected)), (CMDLINE.to_owned(), None)]
+        );
+    }
+
+    #[test]
     fn words_of_the_kernel_command_line_are_found() {
         for (cmdline, expected) in [
             ("quiet zram.num_devices=8", Some(Level::Note)),

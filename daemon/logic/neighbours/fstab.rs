@@ -182,4 +182,19 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_line_is_shown_without_the_space_around_it() {
+        let ours = [Ours { device: None, place: Some("/mnt/½") }];
+        let found = findings(&lines("\n\ttmpfs /mnt/½ tmpfs \n", by_uuid), &ours);
+        let expected = Origin {
+            file: FSTAB.into(),
+            line: 2,
+            column: 1,
+            source_line: "tmpfs /mnt/½ tmpfs".into(),
+            width: 18,
+            ..Origin::default()
+        };
+        assert_eq!(found[0].place.as_ref(), Some(&expected));
+    }
 }

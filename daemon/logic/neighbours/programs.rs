@@ -537,6 +537,12 @@ mod tests {
                 }
             }
         }
+        for name in ["a.conf.orig", ".a.conf"] {
+            let file = format!("/etc/systemd/zram-generator.conf.d/{name}");
+            let files =
+                [("/usr/lib/systemd/system-generators/zram-generator", "x"), (file.as_str(), "[zram0]")];
+            assert_eq!(places(&files), [""; 0], "{name} is no drop-in");
+        }
         // One that takes precedence is the configuration, even if it has no section.
         let files = [
             ("/usr/lib/systemd/system-generators/zram-generator", "x"),
@@ -622,6 +628,8 @@ mod tests {
             ("/usr/lib/udev/rules.d/99-zram.rules", rule, Some(1)),
             // No time for all rules of a distribution.
             ("/usr/lib/udev/rules.d/50-default.rules", rule, None),
+            // That of udisks sets up nothing without its configuration.
+            ("/usr/lib/udev/rules.d/90-udisks2-zram.rules", rule, None),
             ("/etc/udev/rules.d/99-zram.conf", rule, None),
             ("/etc/udev/rules.d/99-zram.rules", "#KERNEL==\"zram0\", ATTR{disksize}=\"4G\"\n", None),
             ("/etc/udev/rules.d/99-zram.rules", "KERNEL==\"zram0\", ATTR{disksize}==\"4G\"\n", None),
