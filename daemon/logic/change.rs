@@ -237,8 +237,8 @@ fn of_item(item: &Item, plan: &Plan, facts: &Facts, activation: Activation, forc
             (_, Some(Request::Ramdisk(wanted))) => disk(&item.target, wanted, facts, forced),
             (_, Some(Request::Vm(wanted))) => {
                 let found = settings(&item.target, wanted, plan, activation);
-                let follows = || present.is_some_and(|present| follows_verdict(present, wanted, facts));
-                Change { by_verdict: found.action != Action::Keep && follows(), ..found }
+                let by_verdict = present.is_some_and(|present| follows_verdict(present, wanted, facts));
+                Change { by_verdict, ..found }
             }
             _ => refused(&item.target, ErrorKind::Config, "the plan could not be made"),
         },
@@ -516,6 +516,296 @@ fn option(options: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config;
+    use crate::device::algorithm::Algorithm;
+    use crate::device::attribute::Attribute;
+    use crate::facts::{Best, DeviceFacts};
+    use crate::plan::plan;
+    use crate::proc::{Memory, SwapLine, parse_mountinfo};
+    use crate::record::Carried;
+
+    fn planned(text: &str, facts: &Facts) -> Plan {
+        let loaded = config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "");
+        assert_eq!(loaded.problems, [], "{text}");
+        plan(&loaded.settings, Vec::new(), facts, Activation::Managed)
+    }
+
+    fn settings_before() -> BTreeMap<Tunable, String> {
+        [
+            (Tunable::Swappiness, "60"),
+            (Tunable::PageCluster, "3"),
+            (Tunable::WatermarkBoostFactor, "15000"),
+            (Tunable::WatermarkScaleFactor, "10"),
+        ]
+        .map(|(tunable, value)| (tunable, value.to_owned()))
+        .into()
+    }
+
+    /// A machine on which this configuration is applied; RAM disks have these further options.
+    fn machine(text: &str, options: &str) -> Facts {
+        let mut facts = Facts {
+            memory: Memory { total_kib: 8 << 20, available_kib: 8 << 20, ..Memory::default() },
+            cpus: 1,
+            page_size: 4096,
+            tunables: settings_before(),
+            mkfs: [("ext4".to_owned(), true)].into(),
+            ..Facts::default()
+        };
+        let mut mounts = String::new();
+        for item in planned(text, &facts).items {
+            let request = item.request.unwrap();
+            let mut record =
+                Record { progress: Progress::Done, ..Record::begin(item.target, request.clone()) };
+            match request {
+                Request::Device(request) => {
+                    let DeviceRequest { number, disk_size, .. } = request;
+                    record.diskseq = Some(7);
+                    record.carries = Some(Carried { disk_size, algorithm: None, signature: None });
+                    record.algorithm = Some(Algorithm::plain("zstd"));
+                    let device = DeviceFacts {
+                        device: Some((252, number)),
+                        diskseq: record.diskseq,
+                        initialised: true,
+                        disk_size,
+                        attributes: Attribute::ALL.into(),
+                        algorithms: ["lz4", "zstd"].map(str::to_owned).into(),
+                        ..DeviceFacts::default()
+                    };
+                    facts.devices.insert(number, device);
+                    let path = format!("/dev/zram{number}");
+                    match request.purpose {
+                        Purpose::Swap { priority, .. } => {
+                            let (path, size_kib) = (path.as_str().into(), disk_size / 1024);
+                            facts.swaps.push(SwapLine { path, size_kib, used_kib: 0, priority });
+                        }
+                        Purpose::Filesystem { mount, .. } => {
+                            mounts +=
+                                &format!("30 1 252:{number} / {} rw - ext4 {path} rw\n", mount.mount_point);
+                        }
+                        Purpose::Raw { .. } => {}
+                    }
+                }
+                Request::Ramdisk(request) => {
+                    let size = request.size / 1024;
+                    for path in [request.place(), request.mount.mount_point] {
+                        mounts += &format!("31 1 0:40 / {path} rw - tmpfs a rw,size={size}k{options}\n");
+                    }
+                }
+                Request::Vm(request) => facts.tunables.extend(request.values),
+            }
+            facts.records.insert(record.target.clone(), record);
+        }
+        facts.mounts = parse_mountinfo(mounts.as_bytes());
+        facts
+    }
+
+    /// The change to a target if the configuration becomes `text`.
+    fn change(target: &Target, text: &str, facts: &Facts, activation: Activation) -> Change {
+        let found = changes(&planned(text, facts), facts, activation, false);
+        found.into_iter().find(|change| change.target == *target).unwrap()
+    }
+
+    const SWAP: &str = "[zram0]\nzram-size = \"64MiB\"\nswap-priority = 100\n";
+    const FILES: &str = "[zram1]\nzram-size = \"64MiB\"\nmount-point = \"/srv/data\"\nfs-type = \"ext4\"\noptions = \"nosuid\"\n";
+    const DISK: &str = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = \"16MiB\"\n";
+    const KEPT: &str = "[ramdisk.a]\nmount-point = \"/srv/a\"\nsize = \"16MiB\"\npersist = \"snapshot\"\n";
+
+    fn disk_target() -> Target {
+        Target::Ramdisk("a".to_owned())
+    }
+
+    #[test]
+    fn a_device_is_created_unless_it_is_there_and_activated_unless_it_is_in_use() {
+        for (text, number) in [(SWAP, 0), (FILES, 1)] {
+            let target = Target::Device(number);
+            let action = |facts: &Facts| change(&target, text, facts, Activation::Managed).action;
+            let mut facts = machine(text, "");
+            assert_eq!(action(&facts), Action::Keep, "{text}");
+            (facts.swaps, facts.mounts) = (Vec::new(), Vec::new());
+            assert_eq!(action(&facts), Action::Activate, "{text}");
+            facts.devices.get_mut(&number).unwrap().initialised = false;
+            assert_eq!(action(&facts), Action::Create, "{text}");
+            facts.devices.clear();
+            assert_eq!(action(&facts), Action::Create, "{text}");
+        }
+    }
+
+    #[test]
+    fn another_verdict_recreates_what_is_as_configured_otherwise() {
+        let text = format!("{SWAP}compression-algorithm = \"auto\"\n");
+        let best = Best { algorithm: Algorithm::plain("lz4"), provisional: String::new() };
+        let facts = Facts { best: Some(Ok(best)), ..machine(&text, "") };
+        for (text, action, by_verdict) in
+            [(text.clone(), Action::Recreate, true), (text.replace("100", "50"), Action::Reactivate, false)]
+        {
+            let found = change(&Target::Device(0), &text, &facts, Activation::Managed);
+            assert_eq!((found.action, found.by_verdict), (action, by_verdict), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn settings_are_stopped_first_where_they_are_set_or_pid_1_starts_them() {
+        let text = format!("{SWAP}[vm]\ntune = true\n");
+        let other = text.replace("true", "true\nswappiness = 100");
+        let set = machine(&text, "");
+        let mut by_another = set.clone();
+        by_another.records.remove(&Target::Vm);
+        let not_set = Facts { tunables: settings_before(), ..by_another.clone() };
+        for (what, facts, text, direct, managed) in [
+            ("as configured", &set, &text, Action::Keep, Action::Keep),
+            ("set by another program", &by_another, &text, Action::Keep, Action::Keep),
+            ("not set", &not_set, &text, Action::Create, Action::Reactivate),
+            ("set differently", &set, &other, Action::Reactivate, Action::Reactivate),
+        ] {
+            for (activation, action) in [(Activation::Direct, direct), (Activation::Managed, managed)] {
+                let found = change(&Target::Vm, text, facts, activation);
+                assert_eq!((found.action, found.by_verdict), (action, false), "{what}: {found:?}");
+                assert_eq!(found.detail.contains("vm.swappiness 1"), action != Action::Keep, "{found:?}");
+            }
+        }
+        let advice = Some(crate::vm::Advice { swappiness: Some(180), page_in_ns: 0 });
+        let found = change(&Target::Vm, &text, &Facts { advice, ..set }, Activation::Managed);
+        assert_eq!((found.action, found.by_verdict), (Action::Reactivate, true), "{found:?}");
+    }
+
+    /// The same disk, mounted by PID 1.
+    fn by_unit(facts: &Facts) -> Facts {
+        let Request::Ramdisk(request) = &facts.records[&disk_target()].request else { panic!() };
+        let disk = UnitRamdisk {
+            name: request.name.clone(),
+            mount_point: request.mount.mount_point.clone(),
+            persist: request.persist(),
+            ..UnitRamdisk::default()
+        };
+        Facts { records: BTreeMap::new(), unit_ramdisks: vec![disk], ..facts.clone() }
+    }
+
+    /// What `text` wants for the disk.
+    fn wanted_disk(text: &str) -> RamdiskRequest {
+        let item = planned(text, &machine("", "")).items.remove(0);
+        let Some(Request::Ramdisk(request)) = item.request else { panic!("{text}") };
+        request
+    }
+
+    #[test]
+    fn a_ram_disk_with_files_is_removed_only_if_they_are_kept_or_that_is_forced() {
+        let moved = wanted_disk(&DISK.replace("/srv/a", "/srv/b"));
+        for (text, used, forced, is_removed) in
+            [(DISK, 0, false, true), (DISK, 1, false, false), (DISK, 1, true, true), (KEPT, 1, false, true)]
+        {
+            let (expected, kind) = if is_removed {
+                ([Action::Remove, Action::Recreate], None)
+            } else {
+                ([Action::Refuse; 2], Some(ErrorKind::LosesContents))
+            };
+            let mut facts = machine(text, "");
+            facts.ramdisk_used.insert("/srv/a".into(), used);
+            for facts in [by_unit(&facts), facts] {
+                let removed = &changes(&Plan::default(), &facts, Activation::Managed, forced)[0];
+                let recreated = disk(&disk_target(), &moved, &facts, forced);
+                assert_eq!([removed.action, recreated.action], expected, "{text}: {removed:?} {recreated:?}");
+                assert_eq!([removed.kind, recreated.kind], [kind; 2]);
+                assert!(removed.detail.contains("/srv/a"), "{removed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ram_disk_is_adapted_to_a_size_that_its_files_fit_in() {
+        const MIB: u64 = 1 << 20;
+        let small = DISK.replace("16MiB", "8MiB");
+        let inodes = format!("{DISK}inodes = 500\n");
+        let too_small = "8388609 B are in use, and a size of 8388608 B is less";
+        for (before, options, used, text, action, detail) in [
+            (DISK, "", 9 * MIB, DISK, Action::Keep, ""),
+            (KEPT, "", 9 * MIB, KEPT, Action::Keep, ""),
+            (DISK, ",nr_inodes=500", 0, &inodes, Action::Keep, ""),
+            (DISK, ",nr_inodes=400", 0, &inodes, Action::Adapt, "inodes 400 → 500"),
+            (DISK, "", 8 * MIB, &small, Action::Adapt, "size 16.0 MiB → 8.0 MiB"),
+            (DISK, "", 8 * MIB + 1, &small, Action::Refuse, too_small),
+            (DISK, "", 0, KEPT, Action::Recreate, "whether it is kept"),
+            (KEPT, "", 9 * MIB, DISK, Action::Recreate, "whether it is kept"),
+        ] {
+            let mut facts = machine(before, options);
+            facts.ramdisk_used.insert("/srv/a".into(), used);
+            for facts in [by_unit(&facts), facts] {
+                let found = disk(&disk_target(), &wanted_disk(text), &facts, false);
+                assert_eq!((found.action, found.detail.as_str()), (action, detail), "{before} → {text}");
+            }
+        }
+        let unmounted = Facts { mounts: Vec::new(), ..machine(DISK, "") };
+        for facts in [by_unit(&unmounted), unmounted] {
+            let found = disk(&disk_target(), &wanted_disk(DISK), &facts, false);
+            assert_eq!(found.action, Action::Create);
+            assert_eq!(found.detail, "16.0 MiB of tmpfs on /srv/a");
+        }
+    }
+
+    #[test]
+    fn only_what_is_mounted_with_other_options_is_mounted_again() {
+        let text = format!("{SWAP}{FILES}{KEPT}");
+        let facts = machine(&text, "");
+        for (from, to, expected) in [
+            ("100", "100", &[][..]),
+            ("100", "50", &[]),
+            ("nosuid", "nosuid,nodev", &["srv-data.mount"]),
+            ("16MiB", "24MiB", &["run-zramd-ramdisk-a.mount"]),
+        ] {
+            let text = text.replace(from, to);
+            let found = changes(&planned(&text, &facts), &facts, Activation::Managed, false);
+            let remounted: Vec<String> = found.into_iter().filter_map(|change| change.remount).collect();
+            assert_eq!(remounted, expected, "{from} → {to}");
+        }
+    }
+
+    #[test]
+    fn a_disk_without_a_record_is_removed_by_its_units() {
+        let (name, mount_point) = ("logs".to_owned(), "/var/log".to_owned());
+        let change = Change::removal(&UnitRamdisk { name, mount_point, ..UnitRamdisk::default() });
+        assert_eq!(
+            (change.stop.as_deref(), change.setup.as_deref(), change.start.as_deref()),
+            (Some("var-log.mount"), Some("run-zramd-ramdisk-logs.mount"), None)
+        );
+        let (action, target, detail) = change.on_the_bus();
+        assert_eq!([action, target, detail], ["remove", "ramdisk.logs", "no longer configured"]);
+    }
+
+    #[test]
+    fn what_differs_from_the_configuration_is_a_finding() {
+        let lost = Some(ErrorKind::LosesContents);
+        for (action, kind, expected) in [
+            (Action::Keep, None, None),
+            (
+                Action::Refuse,
+                lost,
+                Some((
+                    Level::Error,
+                    Code::Refused,
+                    "zram0 is not as configured, and a reload does not change it: why",
+                )),
+            ),
+            (
+                Action::Create,
+                None,
+                Some((Level::Warning, Code::NotSetUp, "zram0 is configured but not set up (why)")),
+            ),
+            (
+                Action::Adapt,
+                None,
+                Some((
+                    Level::Warning,
+                    Code::NotInLine,
+                    "zram0 is not as configured; a reload would adapt it (why)",
+                )),
+            ),
+        ] {
+            let change = Change { kind, ..Change::new(&Target::Device(0), action, "why") };
+            let found = change.finding();
+            assert_eq!(found.as_ref().and_then(|found| found.kind), kind, "{action}");
+            let found = found.as_ref().map(|found| (found.level, found.code, found.message.as_str()));
+            assert_eq!(found, expected, "{action}");
+        }
+    }
 
     #[test]
     fn what_is_changed_in_place_is_neither_stopped_nor_started() {

@@ -175,4 +175,33 @@ mod tests {
         let (message, remedy) = found(Some(100), HIGHEST).unwrap();
         assert!(message.contains("above the 100") && remedy.starts_with("give it"), "{message} {remedy}");
     }
+
+    #[test]
+    fn zswap_is_in_the_way_of_zram_and_needs_swap_on_a_disk() {
+        let swap = |path: &str| SwapLine { path: path.into(), size_kib: 1, used_kib: 0, priority: -2 };
+        let (disk, zram) = (swap("/dev/sda2"), swap("/dev/zram7"));
+        for (zswap, lowest, swaps, swaps_known, expected) in [
+            (Zswap::Off, Some(100), vec![&disk], true, None),
+            (Zswap::On, None, vec![], true, None),
+            (Zswap::On, Some(100), vec![], true, Some((Code::ZswapActive, ZSWAP_REMEDY))),
+            (Zswap::Wanted, None, vec![&disk], true, None),
+            (Zswap::Wanted, Some(100), vec![&disk], true, Some((Code::ZswapActive, "one of them is enough"))),
+            (Zswap::Wanted, None, vec![&zram], true, Some((Code::ZswapWithoutSwap, "switch on swap"))),
+            // Swap on a disk may be added later.
+            (Zswap::Wanted, None, vec![], false, None),
+        ] {
+            let (managers, configured, yields) = (&[][..], true, false);
+            let neighbours = Neighbours { lowest, swaps, zswap, swaps_known, managers, configured, yields };
+            let found: Vec<Finding> = neighbours.findings();
+            let codes: Vec<Code> = found.iter().map(|found| found.code).collect();
+            assert_eq!(
+                codes,
+                expected.map(|(code, _)| code).into_iter().collect::<Vec<_>>(),
+                "{neighbours:?}"
+            );
+            let is_expected =
+                |found: &Finding| expected.is_some_and(|(_, part)| found.remedy.starts_with(part));
+            assert!(found.iter().all(is_expected), "{found:?}");
+        }
+    }
 }
