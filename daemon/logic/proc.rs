@@ -307,7 +307,7 @@ pub fn unescape(bytes: &[u8]) -> Vec<u8> {
             bytes.get(at + 1..at + 4).filter(|digits| digits.iter().all(|d| (b'0'..=b'7').contains(d)));
         match digits {
             Some(digits) if bytes[at] == b'\\' && digits[0] <= b'3' => {
-                out.push(((digits[0] - b'0') << 6) | ((digits[1] - b'0') << 3) | (digits[2] - b'0'));
+                out.push(digits.iter().fold(0, |byte, digit| byte * 8 + (digit - b'0')));
                 at += 4;
             }
             _ => {
