@@ -631,6 +631,42 @@ mod tests {
     }
 
     #[test]
+    fn a_change_says_what_is_lost_or_differs() {
+        let both = format!("{SWAP}{FILES}");
+        let facts = machine(&both, "");
+        let found = |text: &str, number, facts: &Facts| {
+            let found = change(&Target::Device(number), text, facts, Activation::Managed);
+            (found.action, found.detail)
+        };
+        let limited = both.replace("= 100", "= 100\nzram-resident-limit = \"32MiB\"");
+        let mode = format!("{both}mode = \"0750\"\n");
+        let unset =
+            Facts { devices: BTreeMap::new(), swaps: Vec::new(), mounts: Vec::new(), ..facts.clone() };
+        for (text, number, facts, action, detail) in [
+            (&limited, 0, &facts, Action::Adapt, "memory limit none → 32.0 MiB"),
+            (
+                &mode,
+                1,
+                &facts,
+                Action::Refuse,
+                "owner and mode -:- - → -:- 0750: setting it up again would lose its contents",
+            ),
+            (&both, 0, &unset, Action::Create, "64.0 MiB of swap with priority 100"),
+            (&both, 1, &unset, Action::Create, "64.0 MiB of ext4 on /srv/data"),
+            (&String::new(), 0, &facts, Action::Remove, "no longer configured"),
+            (
+                &String::new(),
+                1,
+                &facts,
+                Action::Refuse,
+                "no longer configured, but 64.0 MiB of ext4 on /srv/data would lose its contents",
+            ),
+        ] {
+            assert_eq!(found(text, number, facts), (action, detail.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
     fn another_verdict_recreates_what_is_as_configured_otherwise() {
         let text = format!("{SWAP}compression-algorithm = \"auto\"\n");
         let best = Best { algorithm: Algorithm::plain("lz4"), provisional: String::new() };
