@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
 
     /// Start of the text of several lines that is assigned in line `opened` and ends in line `start`; otherwise `start`.
     fn begin_of_text(&self, opened: usize, start: usize) -> usize {
-        if opened < start && is_text_open(self.line(opened)) { opened } else { start }
+        if is_text_open(self.line(opened)) { opened } else { start }
     }
 
     /// What is missing if the value that is assigned in line `opened` is not closed before line `start`, which is an assignment or
@@ -286,8 +286,7 @@ impl<'a> Reader<'a> {
         let mut end = opened + self.line(opened).len();
         while let Some(below) = self.source.text[end..].find('\n').map(|at| end + at + 1) {
             let line = self.line(below);
-            let is_other = !line.trim().is_empty() && DeTable::parse(line).is_ok();
-            if is_other || below == self.source.text.len() {
+            if !line.trim().is_empty() && DeTable::parse(line).is_ok() {
                 break;
             }
             end = below + line.len();

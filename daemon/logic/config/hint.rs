@@ -50,7 +50,6 @@ fn is_accepted(key: &Key, value: &Value) -> bool {
         _ => return key.kind.accepts(value),
     };
     let is_good = match key.kind {
-        Type::Options => !text.split(',').any(|option| with_commas(option).is_some()),
         Type::Path => path(key, text).is_ok(),
         Type::Command => text.starts_with('/'),
         _ => key.name != keys::FS_TYPE.name || wrong_fs_type(text).is_none(),
