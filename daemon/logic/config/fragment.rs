@@ -496,6 +496,8 @@ mod tests {
             ("[maintenance]\n[maintenance.recompress\na = 1\n[vm]\n", &["vm"], &["maintenance"], 1),
             ("[ramdisk.a]\n[[ramdisk.b]\n[vm]\n", &["ramdisk.a", "vm"], &["ramdisk.b"], 1),
             ("zram-size = 1\n[zram0\nzram-size = 2\n", &[], &["zram-size", "zram0"], 2),
+            ("[ramdisk.a]\n[ramdisk.b]\n[ramdisk.a]\n", &["ramdisk.b"], &["ramdisk.a"], 1),
+            ("[zram0\nzram-size =\n[zram1]\n", &["zram1"], &["zram0"], 1),
         ] {
             let (fragment, problems) = read(Path::new("f"), text, 0);
             assert_eq!(fragment.sections.into_keys().collect::<Vec<_>>(), usable, "{text}");
@@ -515,6 +517,9 @@ mod tests {
             ("[zram0]\na = \"\"\"x\nb = 1\n[zram1]\n", &["b"]),
             ("[zram0]\na = [1, 2", &[]),
             ("[zram0]\r\na = \"ż\r\nb = 1\r\n", &["b"]),
+            ("[zram0]\r\na = [\r\n  1,\r\nb = 1\r\n", &["b"]),
+            ("[zram0]\na = [\"x]\", \"y\"\nb = 1\n[zram1]\n", &["b"]),
+            ("[zram0]\na = [1, # ]\nb = 1\n", &["b"]),
         ] {
             let (mut fragment, problems) = read(Path::new("f"), text, 0);
             assert_eq!(problems.len(), 1, "{text}{problems:?}");
@@ -537,6 +542,12 @@ mod tests {
     }
 
     #[test]
+    fn any_number_of_lines_with_mistakes_is_found_in_one_reading() {
+        let text = (0..20).map(|number| format!("[zram{number}]\na = x y\n")).collect::<Vec<_>>().concat();
+        assert_eq!(sections(&(text + "[zram20]\n")), (vec!["zram20".to_owned()], 20));
+    }
+
+    #[test]
     fn a_mistake_disables_the_section_it_is_in_however_that_is_written() {
         for text in [
             "[zram0]\n[zram0.sub]\nx = \n[zram1]\n",
@@ -555,6 +566,12 @@ mod tests {
     fn a_repeated_key_disables_its_section() {
         let (names, problems) = sections("[zram0]\nswap-priority = 5\nswap-priority = 6\n[zram1]\n");
         assert_eq!((names, problems), (vec!["zram1".to_owned()], 1));
+        for value in ["[1]", "{ b = 1 }"] {
+            let text = format!("[zram0]\na = {value}\na = 6\n[zram1]\n");
+            let (_, problems) = read(Path::new("f"), &text, 0);
+            let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            assert_eq!(messages, ["`a` is assigned twice"], "{text}");
+        }
     }
 
     #[test]
@@ -564,6 +581,11 @@ mod tests {
         let (fragment, _) = read(Path::new("f"), "zram0 = 5\n[[zram1]]\n[ramdisk]\na = 5\n", 0);
         let broken: Vec<String> = fragment.broken.into_iter().collect();
         assert_eq!(broken, ["ramdisk.a", "zram0", "zram1"], "no other file is asked about them either");
+        let (_, problems) = read(Path::new("f"), "compression-algorithm = [\"zstd\"]\n", 0);
+        assert_eq!(problems[0].remedy, "put it below a header such as [zram0]");
+        // What is wrong with the line itself is not lost, nor is what is below it.
+        assert_eq!(sections("a = \"b\" c\n[zram0]\n"), (vec!["zram0".to_owned()], 2));
+        assert_eq!(sections("a = 1\na = x y\n[zram0]\n"), (vec!["zram0".to_owned()], 2));
     }
 
     #[test]

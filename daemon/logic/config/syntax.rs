@@ -260,3 +260,41 @@ fn assignment<'a>(section: &str, policy: &str, text: &'a str) -> Option<Mistake<
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::fragment::read;
+    use crate::finding::Finding;
+
+    fn first(text: &str) -> Finding {
+        read(Path::new("f"), text, 0).1.swap_remove(0)
+    }
+
+    #[test]
+    fn a_list_or_text_that_may_have_more_lines_is_not_corrected() {
+        for text in
+            ["[zram0]\ncompression-algorithm = [zstd,\n  lz4,\n]\n", "[zram0]\nlabel = \"\"\"a\"\"\" b\n"]
+        {
+            assert_eq!(first(text).remedy, "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_in_a_line_needs_its_closing_bracket() {
+        let problem = first("[maintenance]\npressure = { moderate = 30 severe = 40\n[zram0]\n");
+        assert_eq!(problem.message, "the closing } is missing");
+    }
+
+    #[test]
+    fn a_key_for_yes_or_no_gets_no_example() {
+        assert_eq!(first("[zram0]\nenabled = maybe\n").remedy, "there is no other value");
+    }
+
+    #[test]
+    fn only_the_no_break_space_is_underlined() {
+        let place = first("[zram0]\nzram-size\u{a0}= 1024\n").place.unwrap();
+        assert_eq!((place.column, place.width), (10, 1));
+    }
+}
