@@ -400,6 +400,55 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_value_without_quotation_marks_becomes_text_or_a_list() {
+        let meant = |key: &Key, text| correction(SectionKind::Device, key, key.name, text);
+        for (key, text, meant_by_it) in [
+            (&keys::MKFS_OPTIONS, "[-N, 5]", "mkfs-options = [\"-N\", \"5\"]"),
+            (&keys::MKFS_OPTIONS, "-N 5", "mkfs-options = \"-N 5\""),
+            (&keys::FS_TYPE, "my-fs_2", "fs-type = \"my-fs_2\""),
+            (
+                &keys::COMPRESSION_ALGORITHM,
+                "zstd(level=3, dict=/d), lz4",
+                "compression-algorithm = [\"zstd(level=3, dict=/d)\", \"lz4\"]",
+            ),
+        ] {
+            assert_eq!(meant(key, text), Some(format!("write {meant_by_it}")), "{text}");
+        }
+        for nothing in ["lz4 zst", ","] {
+            assert_eq!(meant(&keys::COMPRESSION_ALGORITHM, nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn three_letters_are_the_beginning_of_a_name_and_two_are_not() {
+        let key = |name| meant_key(name, "", SectionKind::Device);
+        assert_eq!(key("alg"), "did you mean `compression-algorithm`?");
+        assert_eq!(key("fs"), "zramd.toml(5) lists all keys");
+        assert_eq!(meant_section("ben"), "write [benchmark]");
+        assert!(meant_section("be").starts_with("sections are [defaults], [zramN], "));
+    }
+
+    #[test]
+    fn the_number_or_name_in_a_wrong_header_is_kept() {
+        for (name, header) in [
+            ("zram", "[zram0]"),
+            ("zram 1", "[zram1]"),
+            ("ramdisk web-1", "[ramdisk.web-1]"),
+            ("tmpfs.web_1", "[ramdisk.NAME]"),
+            ("ramdisk-", "[ramdisk.NAME]"),
+        ] {
+            assert_eq!(meant_section(name), format!("write {header}"), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_many_names_twenty_are_listed() {
+        let names = ["a"; 22];
+        assert!(!listed(&names[..20]).contains("more"));
+        assert!(listed(&names).ends_with("`a`, `a` and 2 more"));
+    }
+
+    #[test]
     fn a_device_is_named_by_its_tag_or_its_name_in_dev() {
         let path = |text| device_path(text).unwrap_or_default();
         assert_eq!(path("PARTLABEL=\"swap\""), "/dev/disk/by-partlabel/swap");

@@ -214,6 +214,7 @@ mod tests {
         check("zst lz4", None, &["lz4"], &["did you mean `zstd`"]);
         check("zstd(levl=3)", Some("zstd"), &[], &["left out"]);
         check("zstd(5)", Some("zstd(level=5)"), &[], &["level=5"]);
+        check("zstd(fast)", Some("zstd"), &[], &["left out"]);
         check("zstd(level=99)", Some("zstd"), &[], &["out of range"]);
         check("zstd(level=1,level=2)", Some("zstd(level=2)"), &[], &[]);
         check("lz4 zstd zstd lzo lzo-rle", Some("lz4"), &["zstd", "zstd", "lzo"], &["at most 3"]);
