@@ -226,3 +226,30 @@ impl fmt::Display for DefaultValue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::keys::device::{OWNER, SWAP_PRIORITY, ZRAM_FRACTION};
+    use crate::config::keys::ramdisk::SAVE_INTERVAL;
+
+    #[test]
+    fn values_are_accepted_up_to_their_bounds() {
+        let whole = |number| Value::Integer(number, false);
+        for (key, accepted, refused) in [
+            (
+                ZRAM_FRACTION,
+                &[whole(0), Value::Float(0.0), Value::Float(0.5)][..],
+                &[whole(-1), Value::Float(-0.5), Value::Float(f64::INFINITY), Value::Float(f64::NAN)][..],
+            ),
+            (SWAP_PRIORITY, &[whole(-1), whole(32_767)], &[whole(-2), whole(32_768), Value::Float(1.0)]),
+            (SAVE_INTERVAL, &[whole(10), Value::String("never".to_owned())], &[whole(9), whole(-10)]),
+            // chown(2) takes the highest number for "as it is".
+            (OWNER, &[whole(0), whole(0xFFFF_FFFE)], &[whole(-1), whole(0xFFFF_FFFF)]),
+        ] {
+            let is_accepted = |value: &Value| key.kind.accepts(value);
+            assert!(accepted.iter().all(is_accepted), "{}", key.name);
+            assert!(!refused.iter().any(is_accepted), "{}", key.name);
+        }
+    }
+}

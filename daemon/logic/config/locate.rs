@@ -153,5 +153,13 @@ mod tests {
         let (_, problems) =
             order(vec![entry(1, MAIN, EntryKind::Unreadable("is a directory".into()))], vec![]);
         assert_eq!(problems.len(), 1);
+        for (kind, message) in [
+            (EntryKind::Unreadable("is a directory".into()), "this file cannot be read: is a directory"),
+            (EntryKind::Dangling, "dangling link; ignored"),
+        ] {
+            let (_, problems) = order(vec![entry(1, MAIN, kind)], vec![]);
+            let place = problems[0].place.as_ref().map(Origin::place);
+            assert_eq!((place.as_deref(), &*problems[0].message), (Some("1/zramd.toml"), message));
+        }
     }
 }

@@ -86,4 +86,17 @@ mod tests {
         let list = Value::Array(vec![(Value::Other("date"), Origin::default())]);
         assert_eq!(list.toml(), Err("date"));
     }
+
+    #[test]
+    fn permission_bits_are_octal() {
+        for (value, bits) in [
+            (Value::String("1777".to_owned()), Some(0o1777)),
+            (Value::String("7777".to_owned()), Some(0o7777)),
+            (Value::String("10000".to_owned()), None),
+            (Value::Integer(0o755, true), Some(0o755)),
+            (Value::Integer(755, false), None),
+        ] {
+            assert_eq!(value.permissions(), bits, "{value:?}");
+        }
+    }
 }
