@@ -22,7 +22,7 @@ const STEEPNESS: f64 = 5.0;
 
 /// Share of memory in use, 0 to 1. Inconsistent figures count as 0, which has the least effect.
 pub fn utilisation(total: u64, available: u64) -> f64 {
-    if total == 0 || available > total {
+    if available >= total {
         return 0.0;
     }
     1.0 - available as f64 / total as f64

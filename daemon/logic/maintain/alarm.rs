@@ -57,10 +57,8 @@ fn failed_writes(snapshot: &Snapshot, device: &str) -> u64 {
 /// Time until the next check.
 pub fn next_look(snapshot: &Snapshot) -> Duration {
     let swaps = snapshot.devices.iter().filter(|device| device.managed).filter_map(|device| device.swap);
-    let filling = |swap: &crate::sample::SwapView| {
-        swap.used_bytes / 100 >= swap.size_bytes / 10_000 * FILLING && swap.size_bytes > 0
-    };
-    if swaps.into_iter().any(|swap| filling(&swap)) { OFTEN } else { LOOK }
+    let fills = |swap: crate::sample::SwapView| swap.used_bytes >= swap.size_bytes / 100 * FILLING;
+    if swaps.into_iter().any(fills) { OFTEN } else { LOOK }
 }
 
 #[cfg(test)]

@@ -57,16 +57,6 @@ impl History {
         // Assume that the suspend since that record came as late as possible.
         awake + now.suspended().saturating_sub(before.suspended())
     }
-
-    /// Number of records.
-    pub fn len(&self) -> usize {
-        self.seen.len()
-    }
-
-    /// Whether there are no records.
-    pub fn is_empty(&self) -> bool {
-        self.seen.is_empty()
-    }
 }
 
 /// The clocks are read one after the other; a smaller difference does not count as suspend.
@@ -95,7 +85,7 @@ mod tests {
             assert!(!history.note(at(hour, 0)));
         }
         assert_eq!(history.boottime_age(at(200, 0), 20 * HOUR), 20 * HOUR);
-        assert_eq!(history.len(), 2, "nothing happened between the first and the last");
+        assert_eq!(history.seen.len(), 2, "nothing happened between the first and the last");
     }
 
     #[test]
@@ -155,7 +145,7 @@ mod tests {
             history.note(now);
             let awake = minute * minutes;
             let age = history.boottime_age(now, awake);
-            prop_assert!(history.len() <= MOST);
+            prop_assert!(history.seen.len() <= MOST);
             if let Some(then) = now.boot.checked_sub(age) {
                 // The true waking time at that moment.
                 let after = line.iter().find(|seen| seen.boot >= then).copied().unwrap_or(now);

@@ -127,7 +127,7 @@ pub fn decide(settings: &Settings, seen: &Seen, cause: Cause) -> Result<Run, Str
             format!("the backing device is full ({} free)", human(free))
         } else if needed < LEAST {
             "it takes little of the memory".to_owned()
-        } else if seen.written > 0 && of_run < LEAST {
+        } else if seen.written > 0 {
             format!("the run has written {} from other devices", human(seen.written))
         } else {
             format!("{} is too little to wake a disk for", human(bytes))
