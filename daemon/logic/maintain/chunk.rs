@@ -204,6 +204,46 @@ mod tests {
         let pass = kernel.run(Chunks::begin(9000, Cause::Timer).trying_again());
         assert!(pass.candidates < 3000 + 4000, "{pass:?}");
         assert!(pass.longest <= US * 10 * MOST_AGAIN, "{pass:?}");
+        // Once chunks are large enough, they remain so: of 60000 pages that are tried, half shrink.
+        let kernel = Pass { candidates: 60_000, hopeless: 1000, ..kernel };
+        let pass = kernel.run(Chunks::begin(60_000, Cause::Timer).trying_again());
+        assert!(pass.candidates < 1000 + 30_000, "{pass:?}");
+    }
+
+    #[test]
+    fn the_next_chunk_is_sized_by_the_time_of_this_one() {
+        let first = Chunks::begin(1 << 20, Cause::Timer);
+        let first = Chunks { after_probe: None, ..first };
+        for (pages, took, shrank, expected) in [
+            (100, US * 1000, 1, 200),
+            (100, US * 4000, 1, 50),
+            (100, US * 1_000_000, 1, LEAST),
+            // No page has been compressed.
+            (4096, US * 4095, 0, 8192),
+            (4096, US * 4096, 0, 2000),
+        ] {
+            let next = Chunks { pages, ..first }.next(took, shrank).unwrap();
+            assert_eq!(next.pages, expected, "{pages} {took:?} {shrank}");
+        }
+        // With pages that are tried again, a chunk grows if less than half of it shrank.
+        for (shrank, expected) in [(50, 50), (49, 200)] {
+            let again = Chunks { pages: 100, ..first }.trying_again();
+            assert_eq!(again.next(US * 4000, shrank).unwrap().pages, expected, "{shrank}");
+        }
+    }
+
+    #[test]
+    fn a_pass_begins_with_a_probe_and_after_sixteen_chunks_there_is_another_one() {
+        let mut chunks = Chunks::begin(1 << 20, Cause::Timer);
+        let mut probes = Vec::new();
+        for index in 0..40 {
+            probes.extend((chunks.pages == 1).then_some(index));
+            chunks = chunks.next(US * 10 * chunks.pages, u64::from(chunks.pages)).unwrap();
+        }
+        assert_eq!(probes, [0, 17, 34]);
+        // The page of a probe counts as processed.
+        let second = Chunks::begin(17, Cause::Timer).next(US, 1).unwrap();
+        assert_eq!((second.pages, second.next(US, 1)), (16, None));
     }
 
     #[test]
