@@ -198,6 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn a_level_begins_at_its_threshold_and_ends_after_ten_seconds_below_half_of_it() {
+        for (below, at, half, less, level, then) in [
+            ((19, 4), (20, 4), (10, 2), (9, 2), Level::Moderate, Level::None),
+            ((19, 4), (19, 5), (19, 3), (19, 2), Level::Severe, Level::Moderate),
+            ((49, 49), (50, 50), (25, 25), (24, 24), Level::Critical, Level::Severe),
+        ] {
+            assert!(!levels(&[below]).contains(&level), "{level:?}");
+            let after = |share, times| levels(&[vec![at], vec![share; times]].concat());
+            assert_eq!(after(half, 10), [level]);
+            assert_eq!((after(less, 4), after(less, 5)), (vec![level], vec![level, then]));
+        }
+    }
+
+    #[test]
     fn what_goes_up_and_down_around_a_threshold_changes_nothing() {
         let shares: Vec<(u64, u64)> =
             (0..200).map(|step| if step % 2 == 0 { (25, 0) } else { (12, 0) }).collect();
