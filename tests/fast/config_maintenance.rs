@@ -3,6 +3,7 @@
 use crate::support::{golden, mistake};
 use logic::config::{self, Loaded};
 use logic::facts::Facts;
+use logic::maintain::age::Range;
 use logic::plan::{self, Activation};
 use logic::proc::Memory;
 use logic::record::Target;
@@ -59,16 +60,20 @@ fn maintenance_is_off_unless_it_is_asked_for() {
 
 #[test]
 fn one_idle_age_follows_the_other_if_only_one_is_written() {
-    let ages = |keys: &str| {
+    let policies = |keys: &str| {
         let loaded = load(&[&format!("[zram0]\n[maintenance]\n{keys}\n")]);
         assert_eq!(loaded.problems, [], "{keys}");
-        let age = loaded.settings.maintenance.unwrap().recompress.unwrap().age;
-        [age.least, age.most].map(|age| age.as_secs() / 3600)
+        loaded.settings.maintenance.unwrap()
     };
+    let hours = |age: Range| [age.least, age.most].map(|age| age.as_secs() / 3600);
+    let ages = |keys: &str| hours(policies(keys).recompress.unwrap().age);
     assert_eq!(ages("recompress.idle-age = \"6h\""), [6, 8]);
     assert_eq!(ages("recompress.max-idle-age = \"3h\""), [2, 3]);
     assert_eq!(ages("recompress.max-idle-age = \"1h\""), [1, 1], "below the default of the other");
     assert_eq!(ages("recompress = { idle-age = \"1h\", max-idle-age = \"1h\" }"), [1, 1]);
+    let ages = |keys: &str| hours(policies(keys).writeback.unwrap().age);
+    assert_eq!(ages("writeback.device = \"/dev/a\""), [20, 25]);
+    assert_eq!(ages("writeback = { device = \"/dev/a\", idle-age = \"6h\" }"), [6, 11]);
 }
 
 #[test]

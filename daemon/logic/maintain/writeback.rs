@@ -191,6 +191,7 @@ mod tests {
         for (page, bytes, whole) in [(4096, 8191, 4096), (16384, 391 << 12, 388 << 12), (65536, 65535, 0)] {
             assert_eq!(whole_pages(bytes, page), whole);
         }
+        assert_eq!([part(1999, 0.5), part(1999, 0.0019)], [999, 1]);
     }
 
     #[test]
@@ -201,6 +202,34 @@ mod tests {
         skipped(&Seen { free: None, ..seen() });
         skipped(&Seen { stored_pages: 0, ..seen() });
         assert!(skipped(&Seen { written: 146 * MIB, ..seen() }).contains("146.0 MiB"));
+    }
+
+    #[test]
+    fn the_first_limit_that_leaves_too_little_is_named() {
+        let limits = |left, free, excess| Seen { left, free: Some(free), excess, ..seen() };
+        let enough = limits(LEAST, LEAST, LEAST);
+        assert_eq!(run(&enough, Cause::Filling).bytes, LEAST);
+        for (seen, cause, expected) in [
+            (limits(LEAST - 1, 0, 0), Cause::Filling, "the budget of 1.0 GiB in 24 hours is spent"),
+            (limits(LEAST, LEAST - 1, 0), Cause::Filling, "the backing device is full"),
+            (limits(LEAST, LEAST, LEAST - 1), Cause::Filling, "it takes little of the memory"),
+            (Seen { written: 296 * MIB, ..enough }, Cause::Filling, "the run has written 296.0 MiB"),
+            (Seen { utilisation: 0.01, ..enough }, Cause::Timer, "3.0 MiB is too little to wake a disk"),
+        ] {
+            let why = decide(&SETTINGS, &seen, cause).unwrap_err();
+            assert!(why.starts_with(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn after_a_failure_only_a_request_is_carried_out_within_an_hour() {
+        let ago = |seconds| Seen { failed: Some(Duration::from_secs(seconds)), excess: LEAST, ..seen() };
+        for cause in [Cause::Timer, Cause::Filling, Cause::Pressure(Level::Critical)] {
+            let why = decide(&SETTINGS, &ago(3599), cause).unwrap_err();
+            assert_eq!(why, "it failed 59min 59s ago, and is tried again in 1s");
+            run(&ago(3600), cause);
+        }
+        run(&ago(0), Cause::Request);
     }
 
     #[test]
@@ -239,6 +268,8 @@ mod tests {
     fn runs_of_the_timer_keep_their_distance() {
         let soon = Seen { last: Some(Duration::from_secs(60)), ..seen() };
         assert!(skipped(&soon).contains("1min"));
+        assert!(skipped(&Seen { last: Some(Duration::from_secs(599)), ..seen() }).contains("9min 59s"));
+        run(&Seen { last: Some(Duration::from_secs(600)), ..seen() }, Cause::Timer);
         let short = Seen { excess: 900 * MIB, ..soon };
         assert_eq!(run(&short, Cause::Pressure(Level::Moderate)).bytes, 300 * MIB);
     }
