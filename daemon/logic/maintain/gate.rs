@@ -70,12 +70,14 @@ mod tests {
     #[test]
     fn a_quiet_machine_and_one_that_tells_nothing_are_maintained() {
         assert_eq!(gate(&Conditions::default(), Cause::Timer), None);
-        let quiet = Conditions {
-            usage: Usage { load: Some(0.3), ..Usage::default() },
-            on_battery: Some(80),
-            since_resume: Some(Duration::from_secs(3600)),
-        };
-        assert_eq!(gate(&quiet, Cause::Timer), None);
+        for (percent, seconds) in [(80, 3600), (30, 600)] {
+            let quiet = Conditions {
+                usage: Usage { load: Some(0.3), ..Usage::default() },
+                on_battery: Some(percent),
+                since_resume: Some(Duration::from_secs(seconds)),
+            };
+            assert_eq!(gate(&quiet, Cause::Timer), None);
+        }
     }
 
     #[test]

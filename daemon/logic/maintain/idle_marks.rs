@@ -158,10 +158,18 @@ mod tests {
     }
 
     #[test]
+    fn marks_of_younger_pages_count_on_kernels_that_keep_them() {
+        let all = Marks::marked_all(at(30));
+        assert_eq!(all.marked_older(Marking::Additive, 2 * HOUR, at(31)), all);
+        assert_eq!(all.marked_older(Marking::Exact, 2 * HOUR, at(31)), Marks::marked_all(at(29)));
+    }
+
+    #[test]
     fn where_marks_are_shared_both_policies_take_the_longer_age() {
         assert_eq!(shared_age(Marking::Additive, 2 * HOUR, Some(20 * HOUR)).0, 20 * HOUR);
         assert_eq!(shared_age(Marking::Untracked, 2 * HOUR, Some(20 * HOUR)).0, 20 * HOUR);
         assert_eq!(shared_age(Marking::Additive, 2 * HOUR, None), (2 * HOUR, None));
+        assert_eq!(shared_age(Marking::Additive, 2 * HOUR, Some(2 * HOUR)), (2 * HOUR, None));
         assert_eq!(shared_age(Marking::Exact, 2 * HOUR, Some(20 * HOUR)), (2 * HOUR, None));
     }
 

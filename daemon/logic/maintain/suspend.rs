@@ -95,8 +95,18 @@ mod tests {
         assert!(history.note(at(11, 8)), "it slept");
         // Two hours of waking time ago was before the night.
         assert_eq!(history.boottime_age(at(11, 8), 2 * HOUR), 10 * HOUR);
-        history.note(at(14, 8));
+        assert!(!history.note(at(14, 8)), "not since");
         assert_eq!(history.boottime_age(at(14, 8), 2 * HOUR), 2 * HOUR);
+    }
+
+    #[test]
+    fn the_last_nights_are_remembered() {
+        let mut history = History::default();
+        for day in 1..=100 {
+            history.note(at(day, day));
+        }
+        let days = history.seen.iter().map(|seen| seen.awake.as_secs() / 3600);
+        assert!(days.eq(37..=100), "{history:?}");
     }
 
     #[test]
@@ -113,6 +123,15 @@ mod tests {
             // The caller rounds up: a microsecond more would select pages that have been idle for a second more.
             assert_eq!(history.boottime_age(apart(61, 100), 2 * second), 2 * second);
             assert_eq!(history.boottime_age(apart(61, 700), 2 * second), 2 * second);
+        }
+    }
+
+    #[test]
+    fn more_than_a_second_between_the_clocks_is_suspend() {
+        let mut history = History::default();
+        for (micros, expected) in [(1_000_000, false), (2_000_000, false), (3_000_001, true)] {
+            let now = Moment { boot: HOUR + Duration::from_micros(micros), awake: HOUR };
+            assert_eq!(history.note(now), expected, "{micros}");
         }
     }
 
