@@ -106,6 +106,8 @@ mod tests {
         // It remains full during several shortages.
         alarms.calm(&seen(&swap(96)));
         assert_eq!(told(&mut alarms, &swap(96)), [""; 0]);
+        // It had not remained full.
+        assert_eq!(told(&mut alarms, &swap(100)), ["swap-full zram0"]);
         alarms.calm(&seen(&swap(10)));
         assert_eq!(told(&mut alarms, &swap(96)), ["swap-nearly-full zram0"]);
     }
@@ -135,6 +137,8 @@ mod tests {
     fn what_fills_up_is_looked_at_more_often() {
         assert_eq!(next_look(&Snapshot::default()), LOOK);
         assert_eq!(next_look(&swap(60)), LOOK);
+        assert_eq!(next_look(&swap(69)), LOOK);
+        assert_eq!(next_look(&swap(70)), OFTEN);
         assert_eq!(next_look(&swap(75)), OFTEN);
         let mut other = swap(90);
         other.devices[0].managed = false;

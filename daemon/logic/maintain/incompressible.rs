@@ -132,6 +132,8 @@ mod tests {
         assert_eq!(look(0, 100, 0), None);
         assert_eq!(look(1, 131, 31), None);
         assert_eq!(look(2, 132, 30), stop(32, 30));
+        // Without write-back, the memory is still taken.
+        assert_eq!(look(3, 150, 30), None);
         assert_eq!(look(31, 200, 90), None);
         assert_eq!(look(32, 200, 90), Some(Decision::Resume));
         assert_eq!(look(33, 231, 121), None);

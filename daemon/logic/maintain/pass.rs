@@ -67,3 +67,17 @@ impl<T: std::fmt::Debug> Decision<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::maintain::pass::*;
+
+    #[test]
+    fn words_of_the_kernel_are_read_back_also_with_a_hyphen() {
+        for word in ["huge_idle", "idle", "huge"] {
+            assert_eq!(Pages::of_word(word).map(Pages::word), Some(word));
+        }
+        assert_eq!(Pages::of_word("huge-idle"), Some(Pages::HugeIdle));
+        assert_eq!([Pages::of_word("incompressible"), Pages::of_word("")], [None, None]);
+    }
+}

@@ -174,6 +174,7 @@ mod tests {
         assert!(!warns(arrived(40 * MIB, 31 * MIB)));
         assert!(!warns(arrived(15 * MIB, 15 * MIB)), "too little to judge by");
         assert!(!warns(arrived(0, 0)));
+        assert!(arrived(16 * MIB, 0).is_enough() && !arrived(16 * MIB - 1, 0).is_enough());
         let of_a_new_device = Totals::of(&machine(40 * MIB, 40 * MIB / 4096)).since(before);
         assert!(warns(of_a_new_device), "its counters begin at 0");
         assert!(!warns(Totals { written_back: 20 * MIB, ..arrived(40 * MIB, 40 * MIB) }));

@@ -63,6 +63,11 @@ mod tests {
             ("lz4(level=8)", "lz4", Some(true)),
             ("lz4", "lz4(level=8)", Some(false)),
             ("deflate(level=9)", "deflate", Some(false)),
+            ("deflate", "deflate(level=7)", Some(true)),
+            ("deflate", "deflate(level=6)", Some(false)),
+            ("deflate(level=-1)", "deflate(level=6)", Some(false)),
+            ("lz4hc", "lz4hc(level=10)", Some(true)),
+            ("lz4hc", "lz4hc(level=9)", Some(false)),
             ("zstd", "deflate", None),
             ("lz4", "snappy", None),
         ] {
