@@ -152,8 +152,10 @@ mod tests {
     fn the_sentence_names_every_program() {
         let others = ["earlyoom", "nohang"].map(str::to_owned).to_vec();
         let oomd = Oomd { swap: vec!["-.slice".to_owned()], pressure: Vec::new() };
+        let waiting = Oomd { swap: Vec::new(), pressure: vec!["user@1000.service".to_owned()] };
         for killers in [
             Killers { systemd_oomd: None, others: others.clone() },
+            Killers { systemd_oomd: Some(waiting), others: Vec::new() },
             Killers { systemd_oomd: Some(oomd.clone()), others: others[..1].to_vec() },
             Killers { systemd_oomd: Some(oomd), others: Vec::new() },
         ] {
@@ -161,6 +163,9 @@ mod tests {
             assert!(killers.others.iter().all(|name| sentence.contains(name)), "{sentence}");
             let units = killers.systemd_oomd.iter().flat_map(|oomd| &oomd.swap).collect::<Vec<_>>();
             assert!(units.iter().all(|unit| sentence.contains(unit.as_str())), "{sentence}");
+            let units = killers.systemd_oomd.iter().flat_map(|oomd| &oomd.pressure).collect::<Vec<_>>();
+            assert!(units.iter().all(|unit| sentence.contains(unit.as_str())), "{sentence}");
+            assert_eq!(sentence.contains("memory pressure"), !units.is_empty(), "{sentence}");
             assert_eq!(sentence.contains("systemd-oomd"), killers.systemd_oomd.is_some(), "{sentence}");
         }
     }

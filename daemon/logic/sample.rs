@@ -374,6 +374,68 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ramdisk::hold::Hold;
+
+    #[test]
+    fn only_devices_that_zramd_set_up_are_summed_up() {
+        let device = |managed, orig_data_size| {
+            let memory = MmStat { orig_data_size, ..MmStat::default() };
+            DeviceView { managed, stats: Stats { memory, ..Stats::default() }, ..DeviceView::default() }
+        };
+        let devices = vec![device(true, 3), device(false, 10), device(true, 4)];
+        let snapshot = Snapshot { devices, ..Snapshot::default() };
+        assert_eq!(snapshot.total(|stats| stats.memory.orig_data_size), 7);
+    }
+
+    #[test]
+    fn zswap_is_swap_with_a_limit_and_a_ratio() {
+        let zswap = |enabled| {
+            DeviceView::from(&ZswapView {
+                enabled,
+                managed: true,
+                algorithm: "zstd".to_owned(),
+                memory_limit_bytes: 400,
+                swap_size_bytes: 1000,
+                original_data_bytes: 300,
+                memory_used_bytes: 100,
+                written_bytes: 700,
+                read_bytes: 50,
+                timestamp_monotonic_usec: 9,
+                ..ZswapView::default()
+            })
+        };
+        let device = zswap(true);
+        assert_eq!((device.name.as_str(), device.algorithm.as_str()), ("zswap", "zstd"));
+        assert_eq!((device.managed, device.role, device.state), (true, RoleView::Swap, StateView::Active));
+        assert_eq!((device.disk_size_bytes, device.memory_limit_bytes), (1000, 400));
+        let Stats { memory, block, derived, timestamp_monotonic_usec, .. } = device.stats;
+        assert_eq!((memory.orig_data_size, memory.mem_used_total, derived.saved_bytes), (300, 100, 200));
+        assert_eq!((block.written_bytes, block.read_bytes, timestamp_monotonic_usec), (700, 50, 9));
+        assert_eq!(zswap(false).state, StateView::Ready, "it keeps what it has stored");
+    }
+
+    #[test]
+    fn a_snapshot_that_was_too_large_fits_into_a_disk_with_as_many_bytes_and_inodes() {
+        let disk = RamdiskView { size_bytes: 8 << 20, total_inodes: 100, ..RamdiskView::default() };
+        for (hold, expected) in [
+            (Hold::Size { needed: 8 << 20, size: 4 << 20 }, true),
+            (Hold::Size { needed: (8 << 20) + 1, size: 4 << 20 }, false),
+            (Hold::Inodes { needed: 100, inodes: 50 }, true),
+            (Hold::Inodes { needed: 101, inodes: 50 }, false),
+        ] {
+            let (why, _) = hold.report("a", disk.room(), 1);
+            assert_eq!(why.ends_with("it fits now"), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn directories_alone_are_contents_that_are_kept() {
+        for (persistence, kept) in
+            [(Persist::None, false), (Persist::Skeleton, true), (Persist::Snapshot, true)]
+        {
+            assert_eq!(RamdiskView { persistence, ..RamdiskView::default() }.is_kept(), kept);
+        }
+    }
 
     #[test]
     fn btrfs_has_no_limit_of_files() {
