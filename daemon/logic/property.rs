@@ -315,7 +315,8 @@ mod tests {
 
     #[test]
     fn settings_and_problems_are_news_and_amounts_are_not() {
-        let changes: [(&str, fn(&mut Snapshot), bool); 15] = [
+        type Edit = fn(&mut Snapshot);
+        let changes: [(&str, Edit, bool); 15] = [
             ("nothing", |_| {}, false),
             (
                 "a problem",
