@@ -516,18 +516,15 @@ fn option(options: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
     use crate::device::algorithm::Algorithm;
     use crate::device::attribute::Attribute;
     use crate::facts::{Best, DeviceFacts};
-    use crate::plan::plan;
+    use crate::plan::tests::plan_of;
     use crate::proc::{Memory, SwapLine, parse_mountinfo};
     use crate::record::Carried;
 
     fn planned(text: &str, facts: &Facts) -> Plan {
-        let loaded = config::load(&[("/etc/zramd/zramd.toml".into(), text.to_owned())], "");
-        assert_eq!(loaded.problems, [], "{text}");
-        plan(&loaded.settings, Vec::new(), facts, Activation::Managed)
+        plan_of(text, facts, Activation::Managed)
     }
 
     fn settings_before() -> BTreeMap<Tunable, String> {

@@ -554,7 +554,8 @@ impl Record {
 mod tests {
     use super::*;
     use crate::proc::parse_mountinfo;
-    use crate::request::{DeviceRequest, MountRequest, RamdiskRequest, VmRequest};
+    use crate::request::tests::device as device_request;
+    use crate::request::{MountRequest, RamdiskRequest, VmRequest};
 
     const MOUNT: MountId = MountId { namespace: 1, id: 25, unique: 900, device: (253, 0) };
 
@@ -606,21 +607,8 @@ mod tests {
         assert!(!is(7, 10) && !is(8, 7) && !is(8, 13), "older than the highest, later, or earlier");
     }
 
-    fn request(number: u32, purpose: Purpose) -> Request {
-        Request::Device(DeviceRequest {
-            number,
-            disk_size: 1 << 20,
-            memory_limit: 0,
-            algorithms: Vec::new(),
-            recompression: Vec::new(),
-            writeback: None,
-            purpose,
-            label: String::new(),
-        })
-    }
-
     fn swap(number: u32) -> Request {
-        request(number, Purpose::Swap { priority: 100, options: String::new() })
+        Request::Device(device_request(number, Purpose::Swap { priority: 100, options: String::new() }))
     }
 
     fn disk(name: &str) -> Request {
@@ -808,7 +796,8 @@ mod tests {
     }
 
     fn raw(record: &mut Record, device: &mut DeviceFacts, progress: Progress) {
-        record.request = request(0, Purpose::Raw { fs_type: None, mkfs_options: Vec::new() });
+        let purpose = Purpose::Raw { fs_type: None, mkfs_options: Vec::new() };
+        record.request = Request::Device(device_request(0, purpose));
         record.progress = progress;
         device.seen = theirs();
     }

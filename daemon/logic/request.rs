@@ -277,8 +277,22 @@ impl RamdiskRequest {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// For 1 MiB, without anything optional.
+    pub(crate) fn device(number: u32, purpose: Purpose) -> DeviceRequest {
+        DeviceRequest {
+            number,
+            disk_size: 1 << 20,
+            memory_limit: 0,
+            algorithms: Vec::new(),
+            recompression: Vec::new(),
+            writeback: None,
+            purpose,
+            label: String::new(),
+        }
+    }
 
     #[test]
     fn settings_are_named_with_their_values() {

@@ -400,28 +400,16 @@ mod tests {
     use super::*;
     use crate::plan::tests::{facts, plan_of, set_up, words};
     use crate::request::MountRequest;
-
-    fn device(purpose: Purpose) -> DeviceRequest {
-        DeviceRequest {
-            number: 0,
-            disk_size: 1 << 20,
-            memory_limit: 0,
-            algorithms: Vec::new(),
-            recompression: Vec::new(),
-            writeback: None,
-            purpose,
-            label: String::new(),
-        }
-    }
+    use crate::request::tests::device;
 
     fn swap(priority: i32, options: &str) -> DeviceRequest {
-        device(Purpose::Swap { priority, options: options.to_owned() })
+        device(0, Purpose::Swap { priority, options: options.to_owned() })
     }
 
     fn filesystem(mount_point: &str, options: &str) -> DeviceRequest {
         let (mount_point, options) = (mount_point.to_owned(), options.to_owned());
         let mount = MountRequest { mount_point, options, mode: None, uid: None, gid: None };
-        device(Purpose::Filesystem { fs_type: "ext4".to_owned(), mkfs_options: Vec::new(), mount })
+        device(0, Purpose::Filesystem { fs_type: "ext4".to_owned(), mkfs_options: Vec::new(), mount })
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod ramdisk;
 pub mod report;
 pub mod step;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod vm;
 pub mod wanted;
 mod zswap;

@@ -35,7 +35,7 @@ fn with_memory(total_kib: u64) -> Facts {
     Facts { memory, page_size: 4096, ..Facts::default() }
 }
 
-pub(super) fn plan_of(text: &str, facts: &Facts, activation: Activation) -> Plan {
+pub(crate) fn plan_of(text: &str, facts: &Facts, activation: Activation) -> Plan {
     let loaded = config::load(&[("z.toml".into(), text.to_owned())], "");
     assert_eq!(loaded.problems, [], "{text}");
     plan(&loaded.settings, Vec::new(), facts, activation)
